@@ -11,7 +11,7 @@ from kernels.shared_library import SharedArrays, load
 _library = load("kvasir_begin_row", "kvasir_continue_beams", "kvasir_close_holes")
 if _library is not None:
     _library.kvasir_begin_row.restype = ctypes.c_int64
-    _library.kvasir_begin_row.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 4]
+    _library.kvasir_begin_row.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 5]
     _library.kvasir_continue_beams.restype = ctypes.c_int64
     _library.kvasir_continue_beams.argtypes = [ctypes.c_void_p, *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 5]
     _library.kvasir_close_holes.restype = ctypes.c_int64
@@ -21,9 +21,10 @@ if _library is not None:
 class CacheMoves:
     """Rows of one cache, whose arrays must not move.
 
-    `self_cache` and `cross_cache` [planes, rows, heads, positions, head_dim]; `last_cross` [planes, rows, 1, heads *
-    head_dim]; `per_row` [rows] each: previous tokens, past lengths, source lengths, lists; `owners` and `cross_owners`
-    [rows]; `num_live` [1] is the number of assigned rows. The numbers of an int8 cache are multiples of `step`.
+    `self_cache` and `cross_cache` [planes, rows, blocks, positions, numbers]: a block for each head, or one of all
+    heads; `last_cross` [planes, rows, 1, heads * head_dim]; `per_row` [rows] each: previous tokens, past lengths,
+    source lengths, lists; `owners` and `cross_owners` [rows]; `num_live` [1] is the number of assigned rows. The
+    numbers of an int8 cache are multiples of `step`.
     """
 
     def __init__(
@@ -37,14 +38,12 @@ class CacheMoves:
         num_live: NDArray[np.int64],
         step: np.float32 | None,
     ) -> None:
-        planes, rows, heads, _, head_dim = self_cache.shape
-        position_size = head_dim * self_cache.itemsize
-        head_sizes = (self_cache.strides[2], cross_cache.strides[2])
-        last_size = heads * head_dim * last_cross.itemsize
-        self._dtype, self._inner_strides = self_cache.dtype, self_cache.strides[3:]
+        planes, rows, blocks, _, _ = self_cache.shape
+        block_sizes = (self_cache.strides[2], cross_cache.strides[2])
+        self._dtype = self_cache.dtype
         arrays = (np.full(1, step or 1.0, np.float32), self_cache, cross_cache, last_cross, *per_row)
         assert all(array.flags.c_contiguous for array in arrays), "rows are addressed by pointers"
-        sizes = (planes, rows, heads, position_size, *head_sizes, last_size, step is not None)
+        sizes = (planes, rows, blocks, self_cache.strides[3], *block_sizes, last_cross.strides[1], step is not None)
         self._struct = SharedArrays(sizes, (*arrays, owners, cross_owners, num_live))
         self.address = self._struct.address
         """Address for the steps of searches."""
@@ -62,11 +61,12 @@ class CacheMoves:
         `cross` is [planes, heads, source_len, head_dim].
         """
         assert _library is not None
-        if cross.dtype != self._dtype or cross.strides[2:] != self._inner_strides:
+        _, heads, source_len, head_dim = cross.shape
+        if cross.dtype != self._dtype or cross.strides[2:] != (head_dim * cross.itemsize, cross.itemsize):
             cross = np.ascontiguousarray(cross, self._dtype)
-        plane_stride, head_stride, _, _ = cross.strides
+        strides = cross.strides[:2]
         row: int = _library.kvasir_begin_row(
-            self.address, owner, cross.ctypes.data, plane_stride, head_stride, cross.shape[2], start_token
+            self.address, owner, cross.ctypes.data, *strides, heads, source_len, start_token
         )
         return row
 

@@ -56,9 +56,10 @@ def _children_in_rows_in_numpy(
 
 
 class RowCopier:
-    """Copies of valid positions between rows, in every plane and head of one cache.
+    """Copies of valid positions between rows, in every plane and block of one cache.
 
-    `cache` is C-contiguous [planes, rows, heads, positions, head_dim] and must not move.
+    `cache` is C-contiguous [planes, rows, blocks, positions, numbers] and must not move: a block for each head, or one
+    of all heads.
     """
 
     def __init__(self, cache: NDArray[np.number]) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from bundle import tensors as names
 from bundle.loading import Bundle
 from bundle.manifest import BundleError
+from kernels.cache_order import from_native, to_native
 
 Arrays = dict[str, NDArray[Any]]
 """Results of ONNX Runtime by name; the graphs define their types."""
@@ -33,13 +34,16 @@ class Graphs(Protocol):
         ...
 
 
-def open_graphs(bundle: Bundle, options: ort.SessionOptions) -> Graphs:
-    """Open the graphs on the CPU."""
-    return (_Parts if bundle.config.layout == "parts" else _OneStep)(bundle, options)
+def open_graphs(bundle: Bundle, options: ort.SessionOptions, *, is_native: bool) -> Graphs:
+    """Open the graphs on the CPU. `is_native`: the native operators are registered."""
+    if bundle.config.layout == "parts":
+        return _Parts(bundle, options)
+    return _OneStep(bundle, options, is_native=is_native)
 
 
 class _OneStep:
-    def __init__(self, bundle: Bundle, options: ort.SessionOptions) -> None:
+    def __init__(self, bundle: Bundle, options: ort.SessionOptions, *, is_native: bool) -> None:
+        self._is_native = is_native
         files = names.GRAPH_FILES if bundle.config.has_decoder else (names.ENCODER_FILE,)
         self._encoder, *self._decoder = (
             ort.InferenceSession(bundle.file(file), options, providers=["CPUExecutionProvider"]) for file in files
@@ -60,7 +64,16 @@ class _OneStep:
             every_row = np.full(len(inputs[names.PAST_LENGTHS]), -1, np.int32)
             unused = np.zeros((1, 1), np.int32), np.ones(1, np.int32)
             given |= dict(zip(names.LIST_INPUTS, (*unused, every_row), strict=True))
-        return dict(zip(self._outputs, decoder.run(self._outputs, given), strict=True))
+        if not self._is_native:
+            return dict(zip(self._outputs, decoder.run(self._outputs, given), strict=True))
+        given = {name: to_native(array) if _is_int8_cache(array) else array for name, array in given.items()}
+        found = dict(zip(self._outputs, decoder.run(self._outputs, given), strict=True))
+        return {name: from_native(array) if _is_int8_cache(array) else array for name, array in found.items()}
+
+
+def _is_int8_cache(array: NDArray[Any]) -> bool:
+    """Whether an input or output of a decoder contains keys or values that the native operators read."""
+    return bool(array.dtype == np.int8)
 
 
 class _Parts:

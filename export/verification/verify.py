@@ -114,7 +114,7 @@ class _Comparison:
             options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
             options.add_session_config_entry("session.disable_prepacking", "1")
             options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
-        self._graphs = open_graphs(bundle, options)
+        self._graphs = open_graphs(bundle, options, is_native=is_native)
         self.differences: list[Difference] = []
 
     def run(self) -> list[Difference]:

@@ -6,9 +6,10 @@
 
 #define FREE -1
 
-/* The arrays of kernels/cache_moves.py, which documents them. Sizes are in bytes. */
+/* The arrays of kernels/cache_moves.py, which documents them. Sizes are in bytes. A row of a cache consists of blocks of
+ * positions: one for each head, or a single one of all heads. */
 typedef struct {
-    int64_t planes, rows, heads, position_size, self_head_size, cross_head_size, last_size, is_int8;
+    int64_t planes, rows, blocks, position_size, self_block_size, cross_block_size, last_size, is_int8;
     float *step; /* [1] of int8 numbers */
     char *self_cache, *cross_cache, *last_cross;
     int32_t *previous_tokens, *past_lengths, *source_lengths, *list_of_row;

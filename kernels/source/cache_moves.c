@@ -7,22 +7,22 @@
 #define EXPORTED __attribute__((visibility("default")))
 #define AHEAD 4
 
-/* Copy bytes begin to end of every head of a row to another row, in every plane. */
-static void copy_row(char *cache, const Cache *all, int64_t head_size, int64_t from, int64_t to, int64_t begin,
+/* Copy bytes begin to end of every block of a row to another row, in every plane. */
+static void copy_row(char *cache, const Cache *all, int64_t block_size, int64_t from, int64_t to, int64_t begin,
                      int64_t end) {
-    const int64_t row_size = all->heads * head_size, num_heads = all->planes * all->heads;
-    for (int64_t ahead = 0; ahead < num_heads + AHEAD; ahead++) {
-        /* Heads are far apart: the next ones are prefetched while one is copied. */
-        if (ahead < num_heads) {
-            const int64_t offset = ahead / all->heads * all->rows * row_size + ahead % all->heads * head_size;
+    const int64_t row_size = all->blocks * block_size, num_blocks = all->planes * all->blocks;
+    for (int64_t ahead = 0; ahead < num_blocks + AHEAD; ahead++) {
+        /* Blocks are far apart: the next ones are prefetched while one is copied. */
+        if (ahead < num_blocks) {
+            const int64_t offset = ahead / all->blocks * all->rows * row_size + ahead % all->blocks * block_size;
             for (int64_t at = begin; at < end; at += CACHE_LINE) {
                 __builtin_prefetch(cache + offset + from * row_size + at);
                 __builtin_prefetch(cache + offset + to * row_size + at, 1);
             }
         }
-        const int64_t head = ahead - AHEAD;
-        if (head < 0) continue;
-        char *first = cache + head / all->heads * all->rows * row_size + head % all->heads * head_size;
+        const int64_t block = ahead - AHEAD;
+        if (block < 0) continue;
+        char *first = cache + block / all->blocks * all->rows * row_size + block % all->blocks * block_size;
         memcpy(first + to * row_size + begin, first + from * row_size + begin, (size_t)(end - begin));
     }
 }
@@ -30,9 +30,9 @@ static void copy_row(char *cache, const Cache *all, int64_t head_size, int64_t f
 /* Copy a row with its source, from past position `begin` on; what is before is equal in both rows. */
 static void move_row(const Cache *all, int64_t from, int64_t to, int64_t begin) {
     const int64_t position = all->position_size;
-    copy_row(all->self_cache, all, all->self_head_size, from, to, begin * position, all->past_lengths[from] * position);
+    copy_row(all->self_cache, all, all->self_block_size, from, to, begin * position, all->past_lengths[from] * position);
     if (all->cross_owners[from] != all->cross_owners[to]) {
-        copy_row(all->cross_cache, all, all->cross_head_size, from, to, 0, all->source_lengths[from] * position);
+        copy_row(all->cross_cache, all, all->cross_block_size, from, to, 0, all->source_lengths[from] * position);
         for (int64_t plane = 0; plane < all->planes; plane++) {
             char *first = all->last_cross + plane * all->rows * all->last_size;
             memcpy(first + to * all->last_size, first + from * all->last_size, (size_t)all->last_size);
@@ -54,21 +54,25 @@ static int64_t free_row(const Cache *all, int64_t row) {
 /* Assign the first free row to a request, and begin it with its cross keys and values and an empty past. `cross` [planes,
  * heads, source_len, head_dim] has planes and heads at these distances in bytes. Returns the row, or -1 if none is free. */
 EXPORTED int64_t kvasir_begin_row(const Cache *all, int64_t owner, const char *cross, int64_t plane_stride,
-                                  int64_t head_stride, int64_t source_len, int64_t start_token) {
-    const int64_t row = free_row(all, 0), size = source_len * all->position_size;
-    const int64_t last = size - all->position_size, head_size = all->cross_head_size;
+                                  int64_t head_stride, int64_t num_heads, int64_t source_len, int64_t start_token) {
+    const int64_t row = free_row(all, 0), heads_of_block = num_heads / all->blocks, block_size = all->cross_block_size;
+    const int64_t head_size = all->position_size / heads_of_block, last = (source_len - 1) * head_size;
     if (row == all->rows) return -1;
     for (int64_t plane = 0; plane < all->planes; plane++) {
         char *last_cross = all->last_cross + (plane * all->rows + row) * all->last_size;
-        for (int64_t head = 0; head < all->heads; head++) {
+        for (int64_t head = 0; head < num_heads; head++) {
             const char *from = cross + plane * plane_stride + head * head_stride;
-            memcpy(all->cross_cache + ((plane * all->rows + row) * all->heads + head) * head_size, from, (size_t)size);
+            char *to = all->cross_cache + ((plane * all->rows + row) * all->blocks + head / heads_of_block) * block_size +
+                       head % heads_of_block * head_size;
+            for (int64_t position = 0; position < source_len; position++) {
+                memcpy(to + position * all->position_size, from + position * head_size, (size_t)head_size);
+            }
             if (!all->is_int8) {
-                memcpy(last_cross + head * all->position_size, from + last, (size_t)all->position_size);
+                memcpy(last_cross + head * head_size, from + last, (size_t)head_size);
                 continue;
             }
-            float *numbers = (float *)last_cross + head * all->position_size;
-            for (int64_t i = 0; i < all->position_size; i++) numbers[i] = (float)((const int8_t *)from + last)[i] * *all->step;
+            float *numbers = (float *)last_cross + head * head_size;
+            for (int64_t i = 0; i < head_size; i++) numbers[i] = (float)((const int8_t *)from + last)[i] * *all->step;
         }
     }
     all->owners[row] = all->cross_owners[row] = owner;

@@ -12,23 +12,23 @@ static void prefetch(const char *from, char *to, int64_t size) {
     }
 }
 
-/* Copy the first sizes[i] bytes of every head of row sources[i] to row destinations[i], in every plane. `cache` is
- * [planes, rows, heads, head_size] bytes. No row is both a source and a destination. */
-__attribute__((visibility("default"))) void kvasir_copy_rows(char *cache, int64_t planes, int64_t rows, int64_t heads,
-                                                             int64_t head_size, const int64_t *sources,
+/* Copy the first sizes[i] bytes of every block of row sources[i] to row destinations[i], in every plane. `cache` is
+ * [planes, rows, blocks, block_size] bytes. No row is both a source and a destination. */
+__attribute__((visibility("default"))) void kvasir_copy_rows(char *cache, int64_t planes, int64_t rows, int64_t blocks,
+                                                             int64_t block_size, const int64_t *sources,
                                                              const int64_t *destinations, const int64_t *sizes,
                                                              int64_t count) {
-    const int64_t row_size = heads * head_size, num_heads = planes * heads;
+    const int64_t row_size = blocks * block_size, num_blocks = planes * blocks;
     for (int64_t i = 0; i < count; i++) {
-        for (int64_t ahead = 0; ahead < num_heads + AHEAD; ahead++) {
-            /* Heads are far apart: the next ones are prefetched while one is copied. */
-            if (ahead < num_heads) {
-                int64_t offset = ahead / heads * rows * row_size + ahead % heads * head_size;
+        for (int64_t ahead = 0; ahead < num_blocks + AHEAD; ahead++) {
+            /* Blocks are far apart: the next ones are prefetched while one is copied. */
+            if (ahead < num_blocks) {
+                int64_t offset = ahead / blocks * rows * row_size + ahead % blocks * block_size;
                 prefetch(cache + offset + sources[i] * row_size, cache + offset + destinations[i] * row_size, sizes[i]);
             }
-            int64_t head = ahead - AHEAD;
-            if (head < 0) continue;
-            int64_t offset = head / heads * rows * row_size + head % heads * head_size;
+            int64_t block = ahead - AHEAD;
+            if (block < 0) continue;
+            int64_t offset = block / blocks * rows * row_size + block % blocks * block_size;
             memcpy(cache + offset + destinations[i] * row_size, cache + offset + sources[i] * row_size, (size_t)sizes[i]);
         }
     }

@@ -45,29 +45,29 @@ typedef int32_t wide_ints __attribute__((vector_size(WIDE)));
 typedef float wide_floats __attribute__((vector_size(WIDE)));
 
 static void append(const CachedAttention *attention, const float *values, int64_t position, int8_t *cache) {
-    const int64_t head_dim = attention->head_dim;
+    const int64_t width = attention->heads * attention->head_dim;
     const floats levels = spread(1.0f / attention->step);
-    for (int64_t head = 0; head < attention->heads; head++) {
-        int8_t *to = cache + (head * attention->cache_len + position) * head_dim;
-        for (int64_t at = 0; at < head_dim; at += LANES) {
-            int64_t count = at_most_lanes(head_dim - at);
-            floats value = load_some(values + head * head_dim + at, count, 0.0f);
-            value = smaller(larger(value, spread(-128.0f * attention->step)), spread(127.0f * attention->step));
-            bytes level = __builtin_convertvector(rounded_product(value, levels, 0.0f), bytes);
-            if (count == LANES) {
-                memcpy(to + at, &level, LANES);
-            } else {
-                memcpy(to + at, &level, (size_t)count);
-            }
+    int8_t *to = cache + position * width;
+    for (int64_t at = 0; at < width; at += LANES) {
+        int64_t count = at_most_lanes(width - at);
+        floats value = load_some(values + at, count, 0.0f);
+        value = smaller(larger(value, spread(-128.0f * attention->step)), spread(127.0f * attention->step));
+        bytes level = __builtin_convertvector(rounded_product(value, levels, 0.0f), bytes);
+        if (count == LANES) {
+            memcpy(to + at, &level, LANES);
+        } else {
+            memcpy(to + at, &level, (size_t)count);
         }
     }
 }
 
 /* Rows are far apart: without this every row would wait for memory first. While four positions are read, those of the next
  * row are requested, because a processor has a limited number of requests in flight. */
-ALWAYS_INLINE void fetch_four(const int8_t *next, int64_t position, int64_t next_length, int64_t head_dim) {
+ALWAYS_INLINE void fetch_four(const int8_t *next, int64_t position, int64_t next_length, int64_t width, int64_t head_dim) {
     if (position >= next_length) return;
-    for (int64_t at = 0; at < 4 * head_dim; at += CACHE_LINE) __builtin_prefetch(next + position * head_dim + at, 0, 2);
+    for (int i = 0; i < 4; i++) {
+        for (int64_t at = 0; at < head_dim; at += CACHE_LINE) __builtin_prefetch(next + (position + i) * width + at, 0, 2);
+    }
 }
 
 /* Round a query [head_dim] to 16 bits and return the value of one level. */
@@ -113,9 +113,9 @@ typedef struct {
     int64_t of[4];
 } Offsets;
 
-ALWAYS_INLINE Offsets four_offsets(int64_t left, int64_t head_dim) {
+ALWAYS_INLINE Offsets four_offsets(int64_t left, int64_t width) {
     Offsets offsets;
-    for (int i = 0; i < 4; i++) offsets.of[i] = (i < left ? i : left - 1) * head_dim;
+    for (int i = 0; i < 4; i++) offsets.of[i] = (i < left ? i : left - 1) * width;
     return offsets;
 }
 
@@ -247,36 +247,38 @@ ALWAYS_INLINE Parts divide_scratch(void *scratch, int64_t heads, int64_t head_di
     return parts;
 }
 
-/* The products of a query with all keys. `head_dim` is a constant where this and the next are inlined for usual sizes. */
-ALWAYS_INLINE void score_keys(const shorts *query, const int8_t *keys, int64_t head_dim, int64_t length, float scale,
-                              const int8_t *next_keys, int64_t next_length, float *scores) {
+/* The products of a query with all keys, `width` bytes apart. `head_dim` is a constant where this and the next are inlined
+ * for usual sizes. */
+ALWAYS_INLINE void score_keys(const shorts *query, const int8_t *keys, int64_t width, int64_t head_dim, int64_t length,
+                              float scale, const int8_t *next_keys, int64_t next_length, float *scores) {
     int64_t position = 0;
     for (; position + 4 <= length; position += 4) {
-        fetch_four(next_keys, position, next_length, head_dim);
-        score_four(query, keys + position * head_dim, four_offsets(4, head_dim), head_dim, scale, scores + position);
+        fetch_four(next_keys, position, next_length, width, head_dim);
+        score_four(query, keys + position * width, four_offsets(4, width), head_dim, scale, scores + position);
     }
     if (position == length) return;
-    fetch_four(next_keys, position, next_length, head_dim);
-    const Offsets rest = four_offsets(length - position, head_dim);
-    score_four(query, keys + position * head_dim, rest, head_dim, scale, scores + position);
+    fetch_four(next_keys, position, next_length, width, head_dim);
+    const Offsets rest = four_offsets(length - position, width);
+    score_four(query, keys + position * width, rest, head_dim, scale, scores + position);
 }
 
 /* The sum of all values, times their shares. */
-ALWAYS_INLINE void sum_values(const uint8_t *high, const uint8_t *low, const int8_t *values, int64_t head_dim,
-                              int64_t length, float scale, const int8_t *next_values, int64_t next_length, float *output) {
+ALWAYS_INLINE void sum_values(const uint8_t *high, const uint8_t *low, const int8_t *values, int64_t width,
+                              int64_t head_dim, int64_t length, float scale, const int8_t *next_values,
+                              int64_t next_length, float *output) {
     for (int64_t at = 0; at < head_dim; at += WIDE, values += WIDE) {
         const int64_t count = head_dim - at < WIDE ? head_dim - at : WIDE;
         const int64_t fetched = at == 0 ? next_length : 0;
         Sums sums = {0};
         int64_t position = 0;
         for (; position + 4 <= length; position += 4) {
-            fetch_four(next_values, position, fetched, head_dim);
-            add_four(&sums, values + position * head_dim, four_offsets(4, head_dim), count, high + position, low + position);
+            fetch_four(next_values, position, fetched, width, head_dim);
+            add_four(&sums, values + position * width, four_offsets(4, width), count, high + position, low + position);
         }
         if (position < length) {
-            fetch_four(next_values, position, fetched, head_dim);
-            const Offsets rest = four_offsets(length - position, head_dim);
-            add_four(&sums, values + position * head_dim, rest, count, high + position, low + position);
+            fetch_four(next_values, position, fetched, width, head_dim);
+            const Offsets rest = four_offsets(length - position, width);
+            add_four(&sums, values + position * width, rest, count, high + position, low + position);
         }
         write_channels(&sums, scale, count, output + at);
     }
@@ -285,7 +287,7 @@ ALWAYS_INLINE void sum_values(const uint8_t *high, const uint8_t *low, const int
 /* All heads do the same part of the work before the next part: its steps wait for each other. */
 ALWAYS_INLINE void attend_heads(const CachedAttention *attention, int64_t head_dim, const float *query, const int8_t *keys,
                                 const int8_t *values, int64_t length, int64_t next_length, void *scratch, float *output) {
-    const int64_t heads = attention->heads, plane = attention->cache_len * head_dim, row = heads * plane;
+    const int64_t heads = attention->heads, width = heads * head_dim, row = attention->cache_len * width;
     const Parts parts = divide_scratch(scratch, heads, head_dim, length);
     const float scale = attention->scale * attention->step;
     for (int64_t head = 0; head < heads; head++) {
@@ -293,8 +295,8 @@ ALWAYS_INLINE void attend_heads(const CachedAttention *attention, int64_t head_d
             quantize_query(query + head * head_dim, head_dim, parts.queries + head * parts.query_vectors);
     }
     for (int64_t head = 0; head < heads; head++) {
-        score_keys(parts.queries + head * parts.query_vectors, keys + head * plane, head_dim, length,
-                   parts.query_steps[head] * scale, keys + row + head * plane, next_length,
+        score_keys(parts.queries + head * parts.query_vectors, keys + head * head_dim, width, head_dim, length,
+                   parts.query_steps[head] * scale, keys + row + head * head_dim, next_length,
                    parts.scores + head * parts.padded_length);
     }
     for (int64_t head = 0; head < heads; head++) {
@@ -308,8 +310,9 @@ ALWAYS_INLINE void attend_heads(const CachedAttention *attention, int64_t head_d
     for (int64_t head = 0; head < heads; head++) {
         /* A query that is not finite has no result: 0 times its level is NaN. */
         const float value_scale = attention->step / (float)parts.totals[head] + 0.0f * parts.query_steps[head];
-        sum_values(parts.high + head * parts.padded_length, parts.low + head * parts.padded_length, values + head * plane,
-                   head_dim, length, value_scale, values + row + head * plane, next_length, output + head * head_dim);
+        sum_values(parts.high + head * parts.padded_length, parts.low + head * parts.padded_length,
+                   values + head * head_dim, width, head_dim, length, value_scale, values + row + head * head_dim,
+                   next_length, output + head * head_dim);
     }
 }
 

@@ -90,9 +90,9 @@ typedef struct {
     void (*multiply_listed)(const Linear *, const int8_t *by_column, int64_t width, int64_t row, const int32_t *columns,
                             int64_t count, float *output);
     void (*normalize)(float *hidden, int64_t rows, int64_t width, const float *weight, const float *bias, float epsilon);
-    /* [heads * head_dim] floats to int8 numbers at one position of a cache [heads, cache_len, head_dim]. */
+    /* [heads * head_dim] floats to int8 numbers at one position of a cache [cache_len, heads, head_dim]. */
     void (*append)(const CachedAttention *, const float *values, int64_t position, int8_t *cache);
-    /* One row's query over the first `length` positions of its keys and values. `scratch` has a capacity of
+    /* One row's query over the first `length` positions of its keys and values [cache_len, heads, head_dim]. `scratch` has a capacity of
      * ATTENTION_SCRATCH bytes. `next_length` is the length of the next row in memory if it follows, else 0. */
     void (*attend)(const CachedAttention *, const float *query, const int8_t *keys, const int8_t *values, int64_t length,
                    int64_t next_length, void *scratch, float *output);

@@ -83,6 +83,18 @@ def lazy_zeros(shape: tuple[int, ...], dtype: type[np.number]) -> NDArray[np.num
     return np.frombuffer(mmap.mmap(-1, num_bytes), dtype).reshape(shape)
 
 
+def blocks_of(cache: NDArray[np.number]) -> NDArray[np.number]:
+    """Return the memory of keys or values [planes, rows, heads, positions, head_dim] in its order.
+
+    The positions of a row are in a block for each head, which is the same array, or in one of all heads: then [planes,
+    rows, 1, positions, heads * head_dim].
+    """
+    if cache.flags.c_contiguous:
+        return cache
+    planes, rows, _, positions, _ = cache.shape
+    return cache.swapaxes(2, 3).reshape(planes, rows, 1, positions, -1)
+
+
 class KVCache:
     """Keys and values of every row, and the state of every row for the next decoder step.
 
@@ -92,13 +104,24 @@ class KVCache:
     * head_dim] repeats the last source position: GroupQueryAttention always appends one, so cross-attention appends
     what is there already. It has real numbers where the caches have int8.
 
+    `is_by_position`: all heads of a position are side by side in memory, as the native operators read them (see
+    kernels/cache_order.py). A short sentence touches few pages then. Otherwise each head's positions are side by side.
+
     With a recurrent decoder, `self_cache` has no positions, and `states` [layers, rows, 1, state_width] are the states
     of its layers, undefined where the past length is 0.
     """
 
-    def __init__(self, shapes: CacheShapes, max_rows: int, dtype: type[np.number] = np.float32) -> None:
+    def __init__(
+        self,
+        shapes: CacheShapes,
+        max_rows: int,
+        dtype: type[np.number] = np.float32,
+        *,
+        is_by_position: bool = False,
+    ) -> None:
         self.shapes = shapes
         self.max_rows = max_rows
+        self._is_by_position = is_by_position
         self._step = np.float32(INT8_CACHE_STEP) if dtype is np.int8 else None
         self._allocate(dtype)
         # A single array, so that moving a row is one assignment.
@@ -120,22 +143,36 @@ class KVCache:
         """Return the moves in C, or None if NumPy moves rows."""
         if not CacheMoves.is_available() or not self.self_cache.size:
             return None
-        arrays = (self.self_cache, self.cross_cache, self.last_cross)
+        arrays = (blocks_of(self.self_cache), blocks_of(self.cross_cache), self.last_cross)
         per_row = (*self.per_row, self.list_of_row)
         return CacheMoves(*arrays, per_row, self._owners, self._cross_owners, self._num_live, self._step)
 
     def _allocate(self, dtype: type[np.number]) -> None:
         shapes, planes = self.shapes, 2 * self.shapes.num_layers
-        per_row = (planes, self.max_rows, shapes.num_heads)
         # At distances of powers of two, all heads of all rows would share a few sets of the processor's caches and
         # evict each other; an odd number of positions spreads them.
         positions = 0 if shapes.state_width else shapes.max_target_tokens | 1
-        self.self_cache = lazy_zeros((*per_row, positions, shapes.head_dim), dtype)
+        self.self_cache = self._lazy_cache(positions, dtype)
         self.states = np.zeros((shapes.num_layers, self.max_rows, 1, shapes.state_width), np.float32)
-        self.cross_cache = lazy_zeros((*per_row, shapes.max_source_tokens | 1, shapes.head_dim), dtype)
+        self.cross_cache = self._lazy_cache(shapes.max_source_tokens | 1, dtype)
         last_dtype = np.float32 if dtype is np.int8 else dtype
         self.last_cross = np.zeros((planes, self.max_rows, 1, shapes.num_heads * shapes.head_dim), last_dtype)
-        self._self_rows, self._cross_rows = RowCopier(self.self_cache), RowCopier(self.cross_cache)
+        self._self_rows = RowCopier(blocks_of(self.self_cache))
+        self._cross_rows = RowCopier(blocks_of(self.cross_cache))
+
+    def _lazy_cache(self, positions: int, dtype: type[np.number]) -> NDArray[np.number]:
+        shapes = self.shapes
+        rows, heads = (2 * shapes.num_layers, self.max_rows), shapes.num_heads
+        if self._is_by_position:
+            return lazy_zeros((*rows, positions, heads, shapes.head_dim), dtype).swapaxes(2, 3)
+        return lazy_zeros((*rows, heads, positions, shapes.head_dim), dtype)
+
+    def declared(self, cache: NDArray[np.number], plane: int, num_rows: int) -> NDArray[np.number]:
+        """Return the memory of the first rows of a plane of `self_cache` or `cross_cache`, whatever its order is.
+
+        It has the shape that graphs declare, [num_rows, heads, positions, head_dim].
+        """
+        return blocks_of(cache)[plane, :num_rows].reshape(num_rows, *cache.shape[2:])
 
     def _allocate_per_row(self) -> NDArray[np.int32]:
         return np.zeros((3, self.max_rows), np.int32)

@@ -16,7 +16,8 @@ from bundle.manifest import Shapes
 from export.graphs.encoder_graph import EncoderGraph
 from export.graphs.shapes import describe_shapes
 from export.graphs.step_layout import DecoderStepGraph, LayerCaches
-from kernels.onnx_registration import register
+from kernels.cache_order import from_native, to_native
+from kernels.onnx_registration import ONNX_RUNTIME, register, running_kernels
 from model.transformer import Transformer
 
 Arrays = dict[str, NDArray[np.generic]]
@@ -38,6 +39,7 @@ class OnnxGraphs:
         options.intra_op_num_threads = 1
         if is_native:
             register(options)
+        self._is_native = is_native and running_kernels() != ONNX_RUNTIME
         self._encoder, self._decoder = (
             ort.InferenceSession(
                 path, options, providers=["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]
@@ -51,7 +53,12 @@ class OnnxGraphs:
         return cross
 
     def step(self, inputs: Arrays) -> Arrays:
-        return dict(zip(self._output_names, self._decoder.run(None, inputs), strict=True))
+        if not self._is_native:
+            return dict(zip(self._output_names, self._decoder.run(None, inputs), strict=True))
+        # The library reads int8 keys and values in an order of its own.
+        given = {name: to_native(array) if array.dtype == np.int8 else array for name, array in inputs.items()}
+        found = dict(zip(self._output_names, self._decoder.run(None, given), strict=True))
+        return {name: from_native(array) if array.dtype == np.int8 else array for name, array in found.items()}
 
 
 class EagerGraphs:

@@ -10,6 +10,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from export.graphs.best_tokens_operator import BEST_LISTED_TOKENS, BEST_TOKENS
 from export.graphs.onnx_function import DOMAIN, OPSET
 from export.int8 import operators
+from kernels.cache_order import from_native, to_native
 from kernels.onnx_registration import register
 
 Arrays = dict[str, NDArray[np.generic]]
@@ -26,6 +27,8 @@ _RESIDUAL = {"residual": TensorProto.FLOAT}
 _NORMALIZATION = {"norm_weight": TensorProto.FLOAT, "norm_bias": TensorProto.FLOAT}
 _RANKING = {"mask": TensorProto.FLOAT, "num_candidates": TensorProto.INT64, "with_scores": TensorProto.BOOL}
 _LISTS = {"lists": TensorProto.INT32, "lengths": TensorProto.INT32, "list_of_row": TensorProto.INT32}
+_CACHES = ("keys", "values")
+PRESENT = ("present_keys", "present_values")
 _CACHE = {"keys": TensorProto.INT8, "values": TensorProto.INT8, "positions": TensorProto.INT32}
 _QUERY = {"query": TensorProto.FLOAT, "last_key": TensorProto.FLOAT, "last_value": TensorProto.FLOAT}
 _BIASES = {"biases": TensorProto.FLOAT}
@@ -74,6 +77,7 @@ class OneOperator:
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 4
+        self._is_native = is_native
         if is_native:
             register(options)
         content = _model(name, attributes, constants or {}).SerializeToString()
@@ -81,8 +85,19 @@ class OneOperator:
         self._outputs = [output.name for output in self.session.get_outputs()]
 
     def run(self, inputs: Mapping[str, NDArray[np.generic]]) -> Numbers:
-        """Everything that comes out, by name."""
-        return dict(zip(self._outputs, self.session.run(None, dict(inputs)), strict=True))
+        """Everything that comes out, by name. Keys and values are [rows, heads, positions, head_dim]."""
+        found = dict(zip(self._outputs, self.session.run(None, self.fed(inputs)), strict=True))
+        if not self._is_native:
+            return found
+        return {name: from_native(array) if name in PRESENT else array for name, array in found.items()}
+
+    def fed(self, inputs: Mapping[str, NDArray[np.generic]]) -> Arrays:
+        """The inputs in the order of memory that the operator reads."""
+        if not self._is_native:
+            return dict(inputs)
+        return {
+            name: to_native(array) if name in _CACHES and array.ndim == 4 else array for name, array in inputs.items()
+        }
 
 
 def _model(name: str, attributes: Mapping[str, float], constants: Mapping[str, NDArray[np.generic]]) -> ModelProto:

@@ -13,7 +13,7 @@ from bundle.manifest import BundleError
 from bundle.shortlist import ListedTokens, open_shortlist
 from bundle.tensors import Precision
 from kernels.log_probabilities import LogProbabilities
-from kernels.onnx_registration import KernelsUnavailable, register
+from kernels.onnx_registration import ONNX_RUNTIME, KernelsUnavailable, register, running_kernels
 from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.engine.model_runner import NO_ROWS, Candidates, check_finite
 from server.engine.runners.encoder_runs import embedded_in_runs, encoded_in_runs
@@ -80,6 +80,8 @@ class OnnxRunner:
             CacheShapes.of(shapes),
             max_rows,
             _CACHE_DTYPES[sessions.bundle.config.precision],
+            # Only int8 graphs have operators of the library.
+            is_by_position=sessions.bundle.config.precision == "int8" and running_kernels() != ONNX_RUNTIME,
         )
         listed = sessions.listed_tokens
         self.token_lists = None if listed is None else TokenLists(listed, shapes.target_vocab_size, self.cache)
@@ -191,10 +193,11 @@ class _BoundStep:
         recurrent = cache.shapes.state_width > 0
         for layer in range(cache.shapes.num_layers):
             key, value = 2 * layer, 2 * layer + 1
-            own = [cache.states[layer]] if recurrent else [cache.self_cache[key], cache.self_cache[value]]
-            caches = (*own, cache.cross_cache[key], cache.cross_cache[value])
-            for name, memory in zip(names.cache_names(layer, recurrent=recurrent), caches, strict=True):
-                value_in_place = self._bind_input(name, memory[:num_rows])
+            planes: list[NDArray[np.number]] = [cache.states[layer, :num_rows]] if recurrent else []
+            for buffer in (cache.cross_cache,) if recurrent else (cache.self_cache, cache.cross_cache):
+                planes += [cache.declared(buffer, plane, num_rows) for plane in (key, value)]
+            for name, memory in zip(names.cache_names(layer, recurrent=recurrent), planes, strict=True):
+                value_in_place = self._bind_input(name, memory)
                 self._binding.bind_ortvalue_output(names.PRESENT + name, value_in_place)
             self._bind_input(names.LAST_CROSS_KEY.format(layer=layer), cache.last_cross[key, :num_rows])
             self._bind_input(names.LAST_CROSS_VALUE.format(layer=layer), cache.last_cross[value, :num_rows])

@@ -15,6 +15,7 @@ from hypothesis.stateful import (
 from numpy.typing import NDArray
 
 from kernels import cache_moves
+from kernels.cache_order import from_native, to_native
 from server.engine.kv_cache import CacheShapes, KVCache, fill_holes
 
 SHAPES = CacheShapes(num_layers=2, num_heads=2, head_dim=3, max_source_tokens=5, max_target_tokens=7)
@@ -56,10 +57,11 @@ class CacheAgainstPlainLists(RuleBasedStateMachine):
     """All operations of an engine on rows, beside a model in which every row is a list."""
 
     MAX_ROWS = 9
+    is_by_position = False
 
     @initialize()
     def start(self) -> None:
-        self.cache = KVCache(SHAPES, self.MAX_ROWS)
+        self.cache = KVCache(SHAPES, self.MAX_ROWS, is_by_position=self.is_by_position)
         self.requests: dict[int, list[int]] = {}  # the rows of each request's beams, all equal until it spreads
         self.beams: dict[int, list[Row]] = {}
         self.num_written = 0
@@ -173,14 +175,19 @@ class CacheAgainstPlainLists(RuleBasedStateMachine):
         assert self.cache.num_rows == max(rows, default=-1) + 1
 
 
+class CacheByPositionAgainstPlainLists(CacheAgainstPlainLists):
+    is_by_position = True
+
+
+@pytest.mark.parametrize("machine", [CacheAgainstPlainLists, CacheByPositionAgainstPlainLists])
 @pytest.mark.parametrize("is_native", [True, False])
 def test_every_move_keeps_the_content_of_rows_and_copies_nothing_else(
-    is_native: bool, monkeypatch: pytest.MonkeyPatch
+    machine: type[CacheAgainstPlainLists], is_native: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not is_native:
         monkeypatch.setattr(cache_moves, "_library", None)
     run_state_machine_as_test(
-        CacheAgainstPlainLists,
+        machine,
         settings=settings(max_examples=40, stateful_step_count=30, deadline=None, derandomize=True, database=None),
     )
 
@@ -255,6 +262,18 @@ def test_assigning_more_rows_than_are_free_fails() -> None:
     cache.assign(1, 2)
     with pytest.raises(AssertionError, match="more rows"):
         cache.assign(2, 1)
+
+
+def test_memory_by_position_has_all_heads_of_a_position_side_by_side() -> None:
+    cache = KVCache(SHAPES, max_rows=3, is_by_position=True)
+    cache.self_cache[:] = _numbers(1, *cache.self_cache.shape)
+    declared = cache.declared(cache.self_cache, 1, 2)
+    assert declared.base is not None, "a copy would not be what the graph changes"
+    assert declared.shape == cache.self_cache[1, :2].shape
+    expected = cache.self_cache[1, :2].swapaxes(1, 2)
+    assert np.array_equal(declared.ravel(), expected.ravel())
+    assert np.array_equal(from_native(declared), cache.self_cache[1, :2])
+    assert np.array_equal(to_native(cache.self_cache[1, :2]), declared)
 
 
 def test_an_int8_cache_keeps_the_last_source_position_as_real_numbers() -> None:
