@@ -38,7 +38,8 @@ def _jumps(per_second: float) -> Noise:
 def _levels(chance: np.random.Generator) -> NDArray[np.float64]:
     """A level that is drawn again every five minutes on average."""
     period = (chance.random(SECONDS) < 1 / 300).cumsum()
-    return chance.normal(size=period[-1] + 1)[period] + 0.05 * chance.normal(size=SECONDS)
+    level: NDArray[np.float64] = chance.normal(size=period[-1] + 1)[period]
+    return level + 0.05 * chance.normal(size=SECONDS)
 
 
 _NOISE: dict[str, Noise] = {
