@@ -81,9 +81,9 @@ class ServerState:
         return self.models.engines
 
     async def close(self) -> None:
-        """End changes of models, delete the documents, and close the files of glossaries and API keys."""
+        """Delete the documents, end changes of models, and close the files of glossaries and API keys."""
+        await self.documents.close()  # a change may wait for the requests of one
         await self.models.stop()
-        await self.documents.close()
         if self.glossaries is not None:
             self.glossaries.close()
         if self.key_gate is not None:

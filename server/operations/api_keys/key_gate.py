@@ -98,7 +98,8 @@ class KeyGate:
             if lost != Usage():
                 fields = {"requests": lost.requests, "characters": lost.characters, "cause": str(error)}
                 _log.error("usage of API keys lost", extra=fields)
-        self._file.close()
+        with self._file_lock:  # the last call of `run` may not have ended
+            self._file.close()
 
     def authenticate(self, text: str) -> ApiKey:
         """Return the key with this text. Raises `InvalidApiKey` if it is unknown, revoked or expired."""
