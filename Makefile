@@ -145,6 +145,7 @@ faults: $(DEV_STAMP)  ## Fifty hostile documents of every format, large requests
 	$(BIN)/python -m tests.faults.engine_storm
 	$(BIN)/python -m tests.faults.drain_under_load
 	$(BIN)/python -m tests.faults.greedy_client
+	$(BIN)/python -m tests.faults.memory_returns
 	$(BIN)/python -m tests.faults.fuzz_requests
 
 MINUTES ?= 60
