@@ -24,6 +24,11 @@ class EngineStatus(Protocol):
         ...
 
     @property
+    def unfinished(self) -> int:
+        """Requests accepted and not completed. The rest of a long call is not in the queue yet."""
+        ...
+
+    @property
     def rows_in_use(self) -> int:
         """Rows assigned to requests."""
         ...

@@ -144,6 +144,10 @@ class Metrics:
         gauges: dict[str, tuple[str, Callable[[], float]]] = {
             "kvasir_requests_running": ("Sentences being decoded.", lambda: total(lambda s: s.running)),
             "kvasir_requests_waiting": ("Sentences in the queue.", lambda: total(lambda s: s.waiting)),
+            "kvasir_sentences_waiting": (
+                "Sentences not decoded yet: those in the queue, and the rest of long texts.",
+                lambda: max(total(lambda s: s.unfinished - s.running), 0),
+            ),
             "kvasir_rows_in_use_ratio": (
                 "Fraction of all rows in use.",
                 lambda: total(lambda s: s.rows_in_use) / max(total(lambda s: s.rows), 1),

@@ -263,6 +263,7 @@ class EnginePool:
         return WorkerStatus(
             waiting=self._scheduler.num_waiting,
             running=self._scheduler.num_running,
+            unfinished=len(self._calls),
             rows_in_use=sum(engine.num_rows_taken for engine in self._engines),
             rows=self.options.max_rows * len(self._engines),
             heartbeat_age_seconds=max(engine.silent_seconds for engine in self._engines),

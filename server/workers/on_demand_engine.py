@@ -19,6 +19,7 @@ class UnloadedStatus:
     """Status of an engine that is not loaded: it has no rows, and is ready because its next request loads it."""
 
     waiting: int
+    unfinished: int
     draining: bool
     running: int = 0
     rows_in_use: int = 0
@@ -122,7 +123,7 @@ class OnDemandEngine:
     def status(self) -> EngineStatus:
         """Return the status of the engine."""
         if self._engine is None:
-            return UnloadedStatus(self._num_calls, self._is_draining)
+            return UnloadedStatus(self._num_calls, self._num_calls, self._is_draining)
         return self._engine.status()
 
     async def drain(self, timeout_seconds: float) -> bool:

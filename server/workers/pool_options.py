@@ -45,6 +45,7 @@ class WorkerStatus:
 
     waiting: int
     running: int
+    unfinished: int
     rows_in_use: int
     rows: int
     heartbeat_age_seconds: float

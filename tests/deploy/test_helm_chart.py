@@ -63,7 +63,7 @@ def test_keda_counts_the_pods_of_this_release_and_scales_by_rows_in_use() -> Non
     # An overloaded server rejects requests and keeps its queue short, so the queue alone would add no pod.
     assert [re.findall(r"kvasir_\w+", query) for query in queries] == [
         ["kvasir_rows_in_use_ratio"],
-        ["kvasir_requests_waiting"],
+        ["kvasir_sentences_waiting"],
     ]
     for query in queries:
         [pods] = re.findall(r'namespace="prod", pod=~"(.+?)"', query)

@@ -90,6 +90,7 @@ class EchoStatus:
 
     waiting: int = 0
     running: int = 0
+    unfinished: int = 0
     rows_in_use: int = 0
     rows: int = 64
     heartbeat_age_seconds: float = 0.0

@@ -73,10 +73,12 @@ def test_a_long_call_ends_when_the_pool_closes() -> None:
     async def scenario() -> None:
         calls = [asyncio.create_task(pool.generate([ask(5) for _ in range(300)]))]
         await queued(pool, MAX_OF_A_CALL)
+        assert pool.status().unfinished == 300, "with those that are not in the queue yet"
         pool.close()
         [error] = await asyncio.gather(*calls, return_exceptions=True)
         assert isinstance(error, Draining)
         assert pool.status().waiting <= MAX_OF_A_CALL
+        assert pool.status().unfinished == 0
 
     run(scenario)
 

@@ -30,6 +30,7 @@ _NAMES = {
     "kvasir_target_tokens": "histogram",
     "kvasir_requests_running": "gauge",
     "kvasir_requests_waiting": "gauge",
+    "kvasir_sentences_waiting": "gauge",
     "kvasir_rows_in_use_ratio": "gauge",
     "kvasir_model_info": "gauge",
     "kvasir_tokens": "counter",
@@ -103,11 +104,12 @@ def test_gauges_are_read_off_all_engines_at_the_scrape(echo: EchoGenerator, echo
     other = EchoGenerator(echo_bundle)
     metrics = Metrics()
     metrics.watch([echo, other])
-    echo.shown_status = EchoStatus(waiting=2, running=3, rows_in_use=12, rows=64)
-    other.shown_status = EchoStatus(waiting=1, running=1, rows_in_use=4, rows=64)
+    echo.shown_status = EchoStatus(waiting=2, running=3, unfinished=45, rows_in_use=12, rows=64)
+    other.shown_status = EchoStatus(waiting=1, running=1, unfinished=2, rows_in_use=4, rows=64)
     samples = _samples(metrics)
     assert samples["kvasir_requests_waiting", ()] == 3
     assert samples["kvasir_requests_running", ()] == 4
+    assert samples["kvasir_sentences_waiting", ()] == 43
     assert samples["kvasir_rows_in_use_ratio", ()] == 0.125
 
 
