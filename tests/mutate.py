@@ -50,6 +50,7 @@ _LINKED = ("models/", "docs/")  # read by tests, and not copied
 _ENGINE = "tests/server/engine"
 _DECODING = f"{_ENGINE}/decoding"
 _WORKERS = "tests/server/workers"
+_HTTP = "tests/server/http"
 _FORMATS = "tests/server/documents/formats"
 _READERS = "tests/server/text/readers"
 _PROTECTION = ("found_items", "protected_sentence", "model_input", "answer_writer", "sign_placement", "substitutes")
@@ -101,6 +102,23 @@ _TESTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         (f"server/text/protection/{name}.py" for name in _PROTECTION),
         ("tests/server/translation/test_items.py", "tests/server/text/test_model_input.py"),
+    ),
+    "server/http/app.py": (f"{_HTTP}/test_api_keys.py", f"{_HTTP}/responses/test_descriptions.py"),
+    "server/http/middleware/request_recorder.py": (
+        f"{_HTTP}/middleware/test_refusal_sampling.py",
+        f"{_HTTP}/monitoring/test_metrics.py",
+        f"{_HTTP}/admin/test_admin.py",
+        f"{_HTTP}/test_tracing.py",
+    ),
+    "server/http/responses/errors.py": (f"{_HTTP}/protocols/deepl/test_multilingual.py",),
+    **dict.fromkeys(
+        (f"server/http/{name}.py" for name in ("connection", "connection_table", "rejections", "unread_bytes")),
+        (
+            "tests/faults/test_connections.py",
+            "tests/faults/test_bodies.py",
+            "tests/faults/test_half_closed.py",
+            "tests/faults/test_http.py",
+        ),
     ),
     "server/text/protection/answer_casing.py": ("tests/server/translation/test_casing.py",),
     "server/text/readers/html.py": (f"{_READERS}/test_markup.py",),

@@ -71,6 +71,11 @@ def test_a_body_of_unknown_length_leaves_in_chunks_as_it_comes() -> None:
     assert (second, last) == (b"2\r\nlo\r\n", b"0\r\n\r\n")
 
 
+def test_a_body_that_the_application_calls_chunked_leaves_in_chunks() -> None:
+    [response] = _written(_app([(b"transfer-encoding", b"chunked")], b"hello"))
+    assert response == b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+
+
 def test_requests_that_follow_each_other_at_once_are_answered_in_order() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         answer = f"{scope['path']}?{scope['query_string'].decode()}".encode()

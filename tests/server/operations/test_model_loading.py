@@ -1,5 +1,6 @@
 """Errors and log lines about the bundles at the start."""
 
+import math
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 from bundle.loading import load_bundle, save_manifest
 from bundle.manifest import BundleError
+from server.documents.input.limits import MEGABYTE
 from server.operations.cpu_count import usable_cpus
 from server.operations.defaults import DEFAULT_MODEL
 from server.operations.metrics import Metrics
@@ -34,6 +36,34 @@ def test_every_bundle_of_a_folder_gets_its_share_of_the_threads(tmp_path: Path) 
     finally:
         for generator in opened:
             generator.close()
+
+
+def test_models_beyond_the_limit_of_memory_are_not_loaded_at_the_start(tmp_path: Path) -> None:
+    for target in ("de", "fr"):
+        relabelled(tmp_path, "en", target)
+    settings = Settings(model=[tmp_path], threads=1, max_rows=8)
+    needed = ModelLoader(settings, Metrics()).num_bytes(load_bundle(tmp_path / "en-de"), 2)
+    limit = math.ceil(1.5 * needed / MEGABYTE)
+    opened = open_engines(settings.model_copy(update={"memory_limit": limit}), Metrics())
+    try:
+        assert [(engine.bundle.config.name, engine.is_loaded) for engine in opened] == [
+            ("en-de", True),
+            ("en-fr", False),
+        ]
+    finally:
+        for engine in opened:
+            engine.close()
+
+
+def test_each_process_of_a_model_takes_memory() -> None:
+    def needed(replicas: int, *, processes: bool) -> int:
+        settings = Settings(threads=4, replicas=replicas, engine_processes=processes)
+        return ModelLoader(settings, Metrics()).num_bytes(bundle, 1)
+
+    bundle = load_bundle(DEFAULT_MODEL)
+    in_threads, in_processes = ([needed(each, processes=is_there) for each in (1, 2, 3)] for is_there in (False, True))
+    assert in_threads[0] == in_threads[2] < in_processes[0]
+    assert in_processes[2] - in_processes[1] == in_processes[1] - in_processes[0] > 0
 
 
 def test_a_bundle_that_cannot_be_served_is_named_and_the_others_are_closed(tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def _dispatched(
         ("/detect", b'{"text": "a"}', "/mtranserver/detect"),
         ("/detect", b'{"q": "a"}', "/detect"),
         ("/", b'{"message": "translate sentences", "content": "a"}', "/sugoi/"),
+        ("/", b'{"content": "a"}', "/"),
         ("/deepl", b"{}", "/v2/translate"),
         ("/other", b'{"text": "a", "target_lang": "DE"}', "/other"),
     ],
@@ -95,6 +96,7 @@ def test_the_names_of_fields_select_the_protocol(path: str, body: bytes, expecte
         ("POST", "/translate", b"q=a&source=en&target=de", "/translate"),
         ("OPTIONS", "/translate", b"api-version=3.0", "/translate"),
         ("GET", "/", b"", "/"),
+        ("GET", "/", b"message=translate+sentences&content=a", "/"),
     ],
 )
 def test_the_names_in_the_query_select_the_protocol(method: str, path: str, query: bytes, expected: str) -> None:

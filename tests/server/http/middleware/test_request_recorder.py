@@ -2,6 +2,9 @@ import asyncio
 from collections.abc import MutableMapping
 from typing import Any
 
+import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
+
 from server.http.middleware.request_recorder import RequestRecorder
 from server.http.responses.error_formats import ErrorFormats
 from server.http.state import ServerState
@@ -16,6 +19,37 @@ _RESULT = TranslationResult(
 )
 
 
+async def _recorded(app: ASGIApp, metrics: Metrics, scope: Scope) -> None:
+    async def ignore(*_: object) -> Any:  # noqa: ANN401 - a message
+        return {}
+
+    await RequestRecorder(app, ServerState(Settings(), metrics), ErrorFormats({}))(scope, ignore, ignore)
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        (200, "ok"),
+        (422, "invalid"),
+        (429, "rejected"),
+        (499, "cancelled"),
+        (500, "error"),
+        (502, "error"),
+        (503, "rejected"),
+        (504, "timeout"),
+    ],
+)
+def test_the_outcome_of_a_request_follows_from_its_status(status: int, outcome: str) -> None:
+    metrics = Metrics()
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    asyncio.run(_recorded(answer, metrics, {"type": "http", "method": "GET", "path": "/", "headers": []}))
+    assert f'outcome="{outcome}",status="{status}"}} 1.0' in metrics.exposition().decode()
+
+
 def test_a_finished_request_keeps_no_result() -> None:
     """The scope lives as long as its connection is idle, and then in a cycle."""
     scope: MutableMapping[str, Any] = {"type": "http", "method": "GET", "path": "/", "headers": []}
@@ -24,13 +58,6 @@ def test_a_finished_request_keeps_no_result() -> None:
     async def answer(scope: MutableMapping[str, Any], *_: object) -> None:
         scope["state"]["record"].result = _RESULT
 
-    async def ignore(*_: object) -> Any:  # noqa: ANN401 - a message
-        return {}
-
-    async def run() -> None:
-        server = ServerState(Settings(), metrics)
-        await RequestRecorder(answer, server, ErrorFormats({}))(scope, ignore, ignore)
-
-    asyncio.run(run())
+    asyncio.run(_recorded(answer, metrics, scope))
     assert scope["state"]["record"].result is None
     assert b"kvasir_source_tokens_count 1.0" in metrics.exposition()
