@@ -1,7 +1,6 @@
 """`kvasir pull`: from the name of a model to a bundle in the cache, downloaded and converted at most once."""
 
 import hashlib
-import json
 import re
 import shutil
 import tempfile
@@ -22,14 +21,13 @@ from library.mozilla import (
     choose_model,
     fetch_model,
     models_of_pair,
-    parse_registry,
     read_metadata,
 )
 from library.names import PAIR, ModelName, language_tag, parse_name
 from library.opus_mt import opus_mt_model
+from library.registry_download import read_registry
 from model.checkpoints.archives import extract, is_archive
 from model.checkpoints.download import Progress, RemoteFile, download, no_progress
-from model.checkpoints.errors import CheckpointError
 from model.checkpoints.hub import card_licence, download_model
 
 Report = Callable[[str], None]
@@ -95,7 +93,7 @@ def _pull_pair(
         return None
     home.root.mkdir(parents=True, exist_ok=True)
     try:
-        models = _read_registry(REGISTRY_URL, home)
+        models = read_registry(REGISTRY_URL, home)
     except (OSError, ValueError) as error:
         if opus is None:
             raise
@@ -151,7 +149,7 @@ def _pull_registered(
     with home.lock(folder, report):
         if not options.download_only and _is_whole(folder, report):
             return folder
-        models = models or _read_registry(address, home)
+        models = models or read_registry(address, home)
         chosen = choose_model(models, pair[1], pair[2], options.tier)
         version = chosen.version
         report(f"downloading {name}, tier {chosen.tier}{f', version {version}' if version else ''}, licence: {LICENCE}")
@@ -169,31 +167,6 @@ def _pull_registered(
             home.add(staged, folder, origin)
         shutil.rmtree(files)
     return folder
-
-
-def _read_registry(address: str, home: Home) -> list[RegistryModel]:
-    """Return the models of a registry, a URL or a file."""
-    if not address.startswith(("http://", "https://")):
-        return parse_registry(_read_json(Path(address), address), "")
-    with tempfile.TemporaryDirectory(dir=home.root, prefix=".registry-") as temporary:
-        content = _read_json(download(RemoteFile(address), Path(temporary) / "registry.json"), address)
-        base, is_settings, _ = address.partition("/v1/")
-        if is_settings and isinstance(content, dict) and "data" in content:
-            # The root of Remote Settings names the address of attachments.
-            root_address = f"{base}/v1/"
-            match _read_json(download(RemoteFile(root_address), Path(temporary) / "root.json"), root_address):
-                case {"capabilities": {"attachments": {"base_url": str(base)}}}:
-                    pass
-                case _:
-                    raise CheckpointError(f"{root_address} must name `capabilities.attachments.base_url`")
-    return parse_registry(content, base)
-
-
-def _read_json(path: Path, address: str) -> object:
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{address} is not JSON: {error}") from error
 
 
 def _quality(folder: Path, precision: str) -> str:

@@ -1,7 +1,5 @@
 import gzip
-import hashlib
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,86 +10,12 @@ from typer.testing import CliRunner
 
 from benchmarks.random_marian_files import MarianShape, write_binary, write_random_model
 from bundle.loading import load_bundle
-from bundle.shortlist import Shortlist
 from kvasir import app
 from library.home import Home
-from library.mozilla import choose_model, parse_registry
 from library.pull import PullOptions, pull
 from model.checkpoints.errors import CheckpointError
 from tests.fakes.hub_server import HubServer, hub_server
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
-CONTENTS = {
-    "model.ende.intgemm.alphas.bin": b"weights" * 1000,
-    "vocab.ende.spm": b"pieces" * 100,
-    "lex.50.50.ende.s2t.bin": Shortlist.of_lists(10, [[1]] * 20).to_bytes(),
-}
-KINDS = ("model", "vocab", "lexicalShortlist")
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _entry(tier: str, *, release: str = "Release", folder: str = "models") -> dict[str, object]:
-    """Return an entry of `models.json` as db/updater.py of mozilla/translations writes it."""
-    files: dict[str, dict[str, object]] = {
-        kind: {"path": f"{folder}/{tier}/{name}.gz"} for kind, name in zip(KINDS, CONTENTS, strict=True)
-    }
-    files["model"] |= _measured(CONTENTS["model.ende.intgemm.alphas.bin"])
-    return {
-        "architecture": tier,
-        "releaseStatus": release,
-        "sourceLanguage": "en",
-        "targetLanguage": "de",
-        "files": files,
-        "modelStatistics": {"parameters": 31248966},
-        "metrics": {"flores200-plus": {"bleu": 40.0, "chrf": 66.1, "comet22": 0.8651}},
-    }
-
-
-def _measured(content: bytes) -> dict[str, object]:
-    return {"uncompressedSize": len(content), "uncompressedHash": _sha256(content)}
-
-
-def _record(name: str, kind: str, version: str, **changes: object) -> dict[str, object]:
-    """Return a record of Remote Settings."""
-    content = CONTENTS[name]
-    return {
-        "name": name,
-        "sourceLanguage": "en",
-        "targetLanguage": "de",
-        "architecture": "tiny",
-        "version": version,
-        "fileType": kind,
-        "filter_expression": "",
-        "attachment": {
-            "filename": name,
-            "location": f"main-workspace/translations-models/{name}",
-            "hash": _sha256(content),
-            "size": len(content),
-            "mimetype": "application/octet-stream",
-        },
-    } | changes
-
-
-def _packed_record(name: str, kind: str, version: str) -> dict[str, object]:
-    """Return a record of the collection translations-models-v2, whose attachments are packed."""
-    content = CONTENTS[name]
-    packed = zstd.compress(content)
-    attachment = {
-        "filename": f"{name}.zst",
-        "location": f"main/translations-models-v2/{name}.zst",
-        "hash": _sha256(packed),
-        "size": len(packed),
-        "mimetype": "application/zstd",
-    }
-    measured = {"decompressedSize": len(content), "decompressedHash": _sha256(content)}
-    return _record(name, kind, version, attachment=attachment, **measured)
+from tests.library.registry_entries import CONTENTS, KINDS, entry, measured, packed, packed_record, record
 
 
 @pytest.fixture
@@ -102,7 +26,7 @@ def server() -> Iterator[HubServer]:
                 running.plain_files[f"/cdn-of-models/models/{tier}/{name}.gz"] = gzip.compress(content, mtime=0)
         listed = {
             "baseUrl": f"{running.address}/cdn-of-models",
-            "models": {"en-de": [_entry("tiny"), _entry("base-memory"), _entry("base", release="Nightly")]},
+            "models": {"en-de": [entry("tiny"), entry("base-memory"), entry("base", release="Nightly")]},
         }
         running.plain_files["/db/models.json"] = json.dumps(listed).encode()
         yield running
@@ -152,12 +76,12 @@ def student(server: HubServer, tmp_path: Path) -> dict[str, bytes]:
     write_binary(folder / "model.ende.intgemm.alphas.bin", arrays, description, is_int8=True)
     (folder / "lex.50.50.ende.s2t.bin").write_bytes(CONTENTS["lex.50.50.ende.s2t.bin"])
     contents = {name: (folder / name).read_bytes() for name in CONTENTS}
-    entry = _entry("tiny")
+    tiny = entry("tiny")
     for kind, (name, content) in zip(KINDS, contents.items(), strict=True):
         server.plain_files[f"/cdn-of-models/models/tiny/{name}.gz"] = gzip.compress(content, mtime=0)
         if kind == "model":
-            entry["files"][kind] |= _measured(content)  # type: ignore[index]
-    listed = {"baseUrl": f"{server.address}/cdn-of-models", "models": {"en-de": [entry]}}
+            tiny["files"][kind] |= measured(content)  # type: ignore[index]
+    listed = {"baseUrl": f"{server.address}/cdn-of-models", "models": {"en-de": [tiny]}}
     server.plain_files["/db/models.json"] = json.dumps(listed).encode()
     return contents
 
@@ -175,8 +99,8 @@ def test_a_pair_becomes_a_bundle_with_a_card(
     card = (folder / "README.md").read_text("utf-8")
     assert "Licence: MPL-2.0" in card
     assert card.endswith("| FLORES | int8 | 40.0 |\n")
-    (entry,) = home.entries()
-    assert entry.origin.name == "mozilla/en-de"
+    (made,) = home.entries()
+    assert made.origin.name == "mozilla/en-de"
     assert not any((home.root / "downloads" / "mozilla").iterdir())
     server.requests.clear()
     assert pull("en-de", PullOptions(), home) == folder
@@ -219,18 +143,18 @@ def test_files_that_are_no_model_are_an_error(server: HubServer, home: Home) -> 
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_records_of_remote_settings_are_read(server: HubServer, home: Home, is_packed: bool) -> None:
     records = [
-        (_packed_record if is_packed else _record)(name, kind, version)
+        (packed_record if is_packed else record)(name, kind, version)
         for version in ("1.9", "2.0", "1.10")
         for name, kind in zip(CONTENTS, ("model", "vocab", "lex"), strict=True)
     ]
-    records += [_record("vocab.ende.spm", "vocab", "3.0"), {"name": "unrelated"}]
+    records += [record("vocab.ende.spm", "vocab", "3.0"), {"name": "unrelated"}]
     path = "/v1/buckets/main/collections/translations-models/records"
     server.plain_files[path] = json.dumps({"data": records}).encode()
     root = {"capabilities": {"attachments": {"base_url": f"{server.address}/attachments/"}}}
     server.plain_files["/v1/"] = json.dumps(root).encode()
     for name, content in CONTENTS.items():
         server.plain_files[f"/attachments/main-workspace/translations-models/{name}"] = content
-        server.plain_files[f"/attachments/main/translations-models-v2/{name}.zst"] = zstd.compress(content)
+        server.plain_files[f"/attachments/main/translations-models-v2/{name}.zst"] = packed(content)
     address = f"{server.address}{path}"
     lines: list[str] = []
     folder = pull("en-de", PullOptions(registry=address, download_only=True), home, lines.append)
@@ -291,71 +215,10 @@ def test_a_damaged_registry_is_an_error_with_its_address(
         pull("en-de", PullOptions(registry=f"{server.address}{path}"), home)
 
 
-@pytest.mark.parametrize("content", [[], {}, {"data": 3}, {"models": []}, "text", None])
-def test_another_content_is_no_registry(content: object) -> None:
-    with pytest.raises(CheckpointError, match="the registry must have"):
-        parse_registry(content, "")
-
-
-def test_a_registry_cannot_name_files_outside_the_folder() -> None:
-    entry = _entry("tiny")
-    entry["files"]["model"]["path"] = "models/..gz"  # type: ignore[index]
-    with pytest.raises(CheckpointError, match="unusable file name"):
-        parse_registry({"models": {"en-de": [entry]}}, "http://h")
-    assert not parse_registry({"models": {"en-de": [{"files": {}}, 3, None]}}, "")
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "message"),
-    [
-        ("hash", "0" * 63, "unusable SHA-256: '000"),
-        ("hash", 5, "unusable SHA-256: 5"),
-        ("size", "123", "unusable size: '123'"),
-        ("size", -1, "unusable size: -1"),
-        ("size", True, "unusable size: True"),
-    ],
-)
-def test_a_check_of_the_registry_is_never_left_out(field: str, value: object, message: str) -> None:
-    record = _record("vocab.ende.spm", "vocab", "1.0")
-    record["attachment"][field] = value  # type: ignore[index]
-    with pytest.raises(CheckpointError, match=message):
-        parse_registry({"data": [record]}, "http://h")
-
-
-def test_an_unreleased_model_is_taken_if_there_is_no_other() -> None:
-    models = parse_registry({"models": {"en-de": [_entry("tiny", release="Nightly")]}}, "http://h")
-    assert choose_model(models, "en", "de").tier == "tiny"
-    assert models[0].files[0].remote.url == "http://h/models/tiny/model.ende.intgemm.alphas.bin.gz"
-
-
-ALPHA = "env.channel == 'default' || env.channel == 'nightly'"
-DESKTOP, ANDROID = "env.appinfo.OS != 'Android'", "env.appinfo.OS == 'Android'"
-
-
-@pytest.mark.parametrize(
-    ("records", "chosen"),
-    [
-        ([("3.0", ""), ("3.0a2", "")], "3.0"),
-        ([("3.0a2", ""), ("3.0b1", ""), ("3.0a10", "")], "3.0b1"),
-        ([("3.9", ""), ("3.10", ""), ("3.10.1a1", "")], "3.10.1a1"),
-        ([("3.0", DESKTOP), ("3.1", f"({ALPHA}) && {DESKTOP}")], "3.0"),
-        ([("2.0", ANDROID), ("2.1", "env.channel != 'release'")], "2.0"),
-        ([("2.0a1", ALPHA), ("", ALPHA)], "2.0a1"),
-    ],
-)
-def test_the_newest_version_that_is_released_somewhere_is_chosen(records: list[tuple[str, str]], chosen: str) -> None:
-    listed = [
-        _record(name, kind, version, filter_expression=expression)
-        for version, expression in records
-        for name, kind in zip(CONTENTS, ("model", "vocab", "lex"), strict=True)
-    ]
-    assert choose_model(parse_registry({"data": listed}, "http://h"), "en", "de").version == chosen
-
-
 def test_a_language_of_a_pair_may_have_a_script(server: HubServer, home: Home, student: dict[str, bytes]) -> None:
     listed = json.loads(server.plain_files["/db/models.json"])
-    entry = {**listed["models"]["en-de"][0], "targetLanguage": "zh_hant"}
-    server.plain_files["/db/models.json"] = json.dumps(listed | {"models": {"en-zh_hant": [entry]}}).encode()
+    chinese = {**listed["models"]["en-de"][0], "targetLanguage": "zh_hant"}
+    server.plain_files["/db/models.json"] = json.dumps(listed | {"models": {"en-zh_hant": [chinese]}}).encode()
     options = PullOptions(registry=f"{server.address}/db/models.json", precision="float32")
     assert pull("en-zh-Hant", replace(options, download_only=True), home).is_dir()
     folder = pull("en-zh_hant", options, home)
