@@ -34,6 +34,19 @@ SHAPES = {
     ),
     "self-attention, nothing tied": MarianShape(is_recurrent=False, tied="none", has_two_vocabularies=True),
     "recurrent, tied inputs, no output bias": MarianShape(tied="source", embedding_steps="nd", has_output_bias=False),
+    "self-attention, odd sizes": MarianShape(
+        is_recurrent=False,
+        d_model=40,
+        num_heads=8,
+        feed_forward_width=33,
+        decoder_feed_forward_width=17,
+        num_encoder_layers=1,
+        num_decoder_layers=3,
+        num_pieces=51,
+    ),
+    "recurrent, odd sizes": MarianShape(
+        d_model=24, num_heads=1, feed_forward_width=7, num_encoder_layers=6, num_decoder_layers=1, num_pieces=53
+    ),
 }
 LIMIT_FACTOR = 3
 TOLERANCE = 1e-4
