@@ -22,7 +22,8 @@ class CacheMoves:
     """Rows of one cache, whose arrays must not move.
 
     `self_cache` and `cross_cache` [planes, rows, blocks, positions, numbers]: a block for each head, or one of all
-    heads; `last_cross` [planes, rows, 1, heads * head_dim]; `per_row` [rows] each: previous tokens, past lengths,
+    heads; `last_cross` [planes, rows, 1, heads * head_dim]; `states` [layers, rows, 1, width], not of width 0 if the
+    decoder is recurrent: then `self_cache` has no positions; `per_row` [rows] each: previous tokens, past lengths,
     source lengths, lists; `owners` and `cross_owners` [rows]; `num_live` [1] is the number of assigned rows. The
     numbers of an int8 cache are multiples of `step`.
     """
@@ -32,18 +33,20 @@ class CacheMoves:
         self_cache: NDArray[np.number],
         cross_cache: NDArray[np.number],
         last_cross: NDArray[np.number],
+        states: NDArray[np.float32],
         per_row: Sequence[NDArray[np.int32]],
         owners: NDArray[np.int64],
         cross_owners: NDArray[np.int64],
         num_live: NDArray[np.int64],
         step: np.float32 | None,
     ) -> None:
-        planes, rows, blocks, _, _ = self_cache.shape
+        planes, rows, blocks, _, _ = cross_cache.shape
         block_sizes = (self_cache.strides[2], cross_cache.strides[2])
-        self._dtype = self_cache.dtype
-        arrays = (np.full(1, step or 1.0, np.float32), self_cache, cross_cache, last_cross, *per_row)
+        self._dtype = cross_cache.dtype
+        arrays = (np.full(1, step or 1.0, np.float32), self_cache, cross_cache, last_cross, states, *per_row)
         assert all(array.flags.c_contiguous for array in arrays), "rows are addressed by pointers"
-        sizes = (planes, rows, blocks, self_cache.strides[3], *block_sizes, last_cross.strides[1], step is not None)
+        row_sizes = (last_cross.strides[1], states.shape[3] * states.itemsize)
+        sizes = (planes, rows, blocks, cross_cache.strides[3], *block_sizes, *row_sizes, step is not None)
         self._struct = SharedArrays(sizes, (*arrays, owners, cross_owners, num_live))
         self.address = self._struct.address
         """Address for the steps of searches."""

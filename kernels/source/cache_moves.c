@@ -30,7 +30,15 @@ static void copy_row(char *cache, const Cache *all, int64_t block_size, int64_t 
 /* Copy a row with its source, from past position `begin` on; what is before is equal in both rows. */
 static void move_row(const Cache *all, int64_t from, int64_t to, int64_t begin) {
     const int64_t position = all->position_size;
-    copy_row(all->self_cache, all, all->self_block_size, from, to, begin * position, all->past_lengths[from] * position);
+    if (all->state_size > 0) {
+        for (int64_t layer = 0; layer < all->planes / 2; layer++) {
+            char *first = all->states + layer * all->rows * all->state_size;
+            memcpy(first + to * all->state_size, first + from * all->state_size, (size_t)all->state_size);
+        }
+    } else {
+        const int64_t end = all->past_lengths[from] * position;
+        copy_row(all->self_cache, all, all->self_block_size, from, to, begin * position, end);
+    }
     if (all->cross_owners[from] != all->cross_owners[to]) {
         copy_row(all->cross_cache, all, all->cross_block_size, from, to, 0, all->source_lengths[from] * position);
         for (int64_t plane = 0; plane < all->planes; plane++) {

@@ -141,9 +141,9 @@ class KVCache:
 
     def _open_moves(self) -> CacheMoves | None:
         """Return the moves in C, or None if NumPy moves rows."""
-        if not CacheMoves.is_available() or not self.self_cache.size:
+        if not CacheMoves.is_available() or not self.cross_cache.size:
             return None
-        arrays = (blocks_of(self.self_cache), blocks_of(self.cross_cache), self.last_cross)
+        arrays = (blocks_of(self.self_cache), blocks_of(self.cross_cache), self.last_cross, self.states)
         per_row = (*self.per_row, self.list_of_row)
         return CacheMoves(*arrays, per_row, self._owners, self._cross_owners, self._num_live, self._step)
 

@@ -15,6 +15,7 @@ from hypothesis.stateful import (
 from numpy.typing import NDArray
 
 from kernels import cache_moves
+from kernels.cache_moves import CacheMoves
 from kernels.cache_order import from_native, to_native
 from server.engine.kv_cache import CacheShapes, KVCache, fill_holes
 
@@ -286,16 +287,27 @@ def test_an_int8_cache_keeps_the_last_source_position_as_real_numbers() -> None:
     np.testing.assert_allclose(last * 127, source[:, :, -1].reshape(PLANES, -1), rtol=1e-6)
 
 
-def test_the_state_of_a_recurrent_decoder_follows_the_beam_and_the_hole() -> None:
+@pytest.mark.parametrize("is_native", [True, False])
+def test_the_state_of_a_recurrent_decoder_follows_the_beam_and_the_hole(
+    is_native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_native:
+        monkeypatch.setattr(cache_moves, "_library", None)
     cache = KVCache(CacheShapes(2, 2, 3, max_source_tokens=5, max_target_tokens=7, state_width=8), max_rows=6)
     assert cache.self_cache.size == 0
-    first, rows = cache.assign(1, 1), cache.assign(2, 3)
-    for row in (*first.tolist(), *rows.tolist()):
-        cache.write_source(row, _numbers(1, PLANES, 2, 4, 3), START)
+    assert (cache.moves is not None) == (is_native and CacheMoves.is_available())
+    first = cache.begin(1, _numbers(1, PLANES, 2, 4, 3), START)
+    rows = np.full((1, 3), cache.begin(2, _numbers(2, PLANES, 2, 4, 3), START))
+    tokens, running = np.array([[3, 4, 5]], np.int32), np.array([False])
+    cache.past_lengths[:2] = 1
+    cache.advance(rows, tokens, np.array([[0, 0, 0]]), running)
     cache.states[:] = np.arange(6)[None, :, None, None]
-    new_rows = cache.select(rows[None], np.array([[2, 2, 0]]))
-    assert cache.states[:, new_rows[0], 0, 0].tolist() == [[3, 3, 1]] * 2
-    cache.release(first)
+    assert rows.tolist() == [[1, 2, 3]]
+    # Two tokens in common save nothing: a state has no positions.
+    cache.advance(rows, tokens, np.array([[2, 2, 0]]), running, np.full((1, 3, 3), 2, np.int32))
+    assert cache.states[:, rows[0], 0, 0].tolist() == [[3, 3, 1]] * 2
+    assert np.array_equal(cache.cross_cache[:, rows[0, 1], :, :4], _numbers(2, PLANES, 2, 4, 3))
+    cache.release(np.array([first]))
     moved_to = cache.close_holes()
     assert moved_to is not None
-    assert cache.states[:, moved_to[new_rows[0]], 0, 7].tolist() == [[3, 3, 1]] * 2
+    assert cache.states[:, moved_to[rows[0]], 0, 7].tolist() == [[3, 3, 1]] * 2
