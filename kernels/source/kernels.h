@@ -55,6 +55,9 @@ typedef struct {
 /* Columns of logits that are ranked together. The same for every batch: sums of exponentials depend on it. */
 #define CHUNK_COLUMNS 1024
 
+/* Rows with one list that are multiplied with a column while it is near: the beams of a request. */
+#define LISTED_ROWS 4
+
 typedef struct {
     int64_t num_best;
     int with_sum;
@@ -84,11 +87,11 @@ typedef struct {
     int (*find_used)(const uint8_t *quantized, int64_t rows, int64_t inputs, int32_t *used, int32_t *num_used);
     /* Some panels of a product, with bias, ReLU and residual. */
     void (*multiply)(const Linear *, int64_t first_panel, int64_t end_panel);
-    /* One row's product with `count` columns, with bias. `by_column` [outputs, width] has the matrix column by column, and
-     * zeros after the inputs, up to a multiple of CACHE_LINE; the row can be read up to there. The numbers are those of
-     * `multiply`. */
-    void (*multiply_listed)(const Linear *, const int8_t *by_column, int64_t width, int64_t row, const int32_t *columns,
-                            int64_t count, float *output);
+    /* Products of up to LISTED_ROWS rows with `count` columns, with bias, to `output` [num_rows, stride]. `by_column`
+     * [outputs, width] has the matrix column by column, and zeros after the inputs, up to a multiple of CACHE_LINE; rows can
+     * be read up to there. The numbers are those of `multiply`. */
+    void (*multiply_listed)(const Linear *, const int8_t *by_column, int64_t width, const int64_t *rows, int64_t num_rows,
+                            const int32_t *columns, int64_t count, float *output, int64_t stride);
     void (*normalize)(float *hidden, int64_t rows, int64_t width, const float *weight, const float *bias, float epsilon);
     /* [heads * head_dim] floats to int8 numbers at one position of a cache [cache_len, heads, head_dim]. */
     void (*append)(const CachedAttention *, const float *values, int64_t position, int8_t *cache);

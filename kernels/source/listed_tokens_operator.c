@@ -24,7 +24,8 @@ typedef struct {
     const int8_t *by_column;
     int64_t width, capacity;
     const int32_t *lists, *lengths, *list_of_row;
-    const int64_t *rows; /* of the tasks */
+    const int64_t *rows;   /* that have lists */
+    const int64_t *groups; /* [tasks + 1] places in `rows` where the tasks begin, each with rows of one list, and the end */
     int out_of_memory;
 } ListedTasks;
 
@@ -68,28 +69,39 @@ static const int8_t *columns_of(ListedKernel *kernel, const Linear *linear, int6
 
 static void rank_listed(void *data, size_t task) {
     ListedTasks *all = data;
-    const int64_t row = all->rows[task], num_best = all->ranking->num_best;
-    const int64_t list = all->list_of_row[row], length = all->lengths[list];
+    const int64_t *rows = all->rows + all->groups[task], num_rows = all->groups[task + 1] - all->groups[task];
+    const int64_t num_best = all->ranking->num_best, stride = CHUNK_COLUMNS + 32;
+    const int64_t list = all->list_of_row[rows[0]], length = all->lengths[list];
     const int32_t *columns = all->lists + list * all->capacity;
-    /* Logits and mask of a chunk, each for whole vectors, and the best. Ordered by alignment, the strictest first. */
-    const size_t chunk_size = (CHUNK_COLUMNS + 32) * sizeof(float);
-    char *memory = reserve(&logit_scratch, (size_t)num_best * (sizeof(int64_t) + sizeof(float)) + 2 * chunk_size);
+    /* Logits of each row and the mask of a chunk, each for whole vectors, and the best. Ordered by alignment, the strictest
+     * first. */
+    const size_t best_size = (size_t)num_best * (sizeof(int64_t) + sizeof(float));
+    const size_t chunk_size = (size_t)stride * sizeof(float);
+    char *memory = reserve(&logit_scratch, LISTED_ROWS * (best_size + chunk_size) + chunk_size);
     if (memory == NULL) {
         all->out_of_memory = 1;
         return;
     }
     int64_t *tokens = (int64_t *)memory;
-    float *logits = (float *)(tokens + num_best), *mask = logits + CHUNK_COLUMNS + 32;
-    Best best = {mask + CHUNK_COLUMNS + 32, tokens, 0, {-INFINITY, 0.0f}};
+    float *logits = (float *)(tokens + LISTED_ROWS * num_best), *mask = logits + LISTED_ROWS * stride;
+    Best best[LISTED_ROWS];
+    for (int64_t i = 0; i < num_rows; i++) {
+        best[i] = (Best){mask + stride + i * num_best, tokens + i * num_best, 0, {-INFINITY, 0.0f}};
+    }
     for (int64_t first = 0; first < length; first += CHUNK_COLUMNS) {
         const int64_t left = length - first, count = left < CHUNK_COLUMNS ? left : CHUNK_COLUMNS;
-        kernels->multiply_listed(all->linear, all->by_column, all->width, row, columns + first, count, logits);
+        kernels->multiply_listed(all->linear, all->by_column, all->width, rows, num_rows, columns + first, count, logits,
+                                 stride);
         for (int64_t i = 0; i < count; i++) mask[i] = all->ranking->mask[columns[first + i]];
         const Ranking ranking = {num_best, all->ranking->with_sum, mask - first};
-        kernels->rank(&ranking, logits, first, count, -INFINITY, &best);
+        for (int64_t i = 0; i < num_rows; i++) {
+            kernels->rank(&ranking, logits + i * stride, first, count, -INFINITY, &best[i]);
+        }
     }
-    for (int64_t i = 0; i < best.count; i++) best.tokens[i] = columns[best.tokens[i]];
-    write_ranked(all->ranking, &best, row, all->ranked);
+    for (int64_t i = 0; i < num_rows; i++) {
+        for (int64_t place = 0; place < best[i].count; place++) best[i].tokens[place] = columns[best[i].tokens[place]];
+        write_ranked(all->ranking, &best[i], rows[i], all->ranked);
+    }
 }
 
 static Status *check_lists(const Tensor *lists, const Tensor *lengths, const Tensor *list_of_row, const Linear *linear) {
@@ -122,25 +134,31 @@ Status *compute_best_listed_tokens(void *data, Context *context) {
     RETURN_IF_ERROR(check_lists(&lists, &lengths, &list_of_row, &linear));
     RETURN_IF_ERROR(create_ranked(context, linear.rows, &ranking, &ranked));
     RETURN_IF_ERROR(quantize_rows(&kernel->linear, &hidden, &linear));
-    int64_t *places = reserve(&place_scratch, (size_t)linear.rows * sizeof(int64_t) + 64);
+    int64_t *places = reserve(&place_scratch, (size_t)(2 * linear.rows + 1) * sizeof(int64_t) + 64);
     REQUIRE(places != NULL, "out of memory");
+    int64_t *groups = places + linear.rows, num_groups = 0;
     const int32_t *list_of = list_of_row.data;
     int64_t num_listed = 0, work = 0;
     for (int64_t row = 0; row < linear.rows; row++) {
         if (list_of[row] < 0) continue;
+        const int64_t begun = num_groups == 0 ? 0 : groups[num_groups - 1];
+        if (num_listed == 0 || num_listed - begun == LISTED_ROWS || list_of[places[begun]] != list_of[row]) {
+            groups[num_groups++] = num_listed;
+        }
         places[num_listed++] = row;
         work += ((const int32_t *)lengths.data)[list_of[row]];
     }
+    groups[num_groups] = num_listed;
     if (num_listed > 0) {
         const int64_t width = (linear.inputs + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
         const int8_t *by_column = columns_of(kernel, &linear, width);
         REQUIRE(by_column != NULL, "out of memory");
         ListedTasks tasks = {&linear, &ranking, &ranked, by_column, width, lists.dimensions[1],
-                             lists.data, lengths.data, list_of, places, 0};
-        if (num_listed > 1 && work * linear.inputs >= PARALLEL_FROM_MULTIPLICATIONS) {
-            RETURN_IF_ERROR(parallel_for(context, rank_listed, (size_t)num_listed, 0, &tasks));
+                             lists.data, lengths.data, list_of, places, groups, 0};
+        if (num_groups > 1 && work * linear.inputs >= PARALLEL_FROM_MULTIPLICATIONS) {
+            RETURN_IF_ERROR(parallel_for(context, rank_listed, (size_t)num_groups, 0, &tasks));
         } else {
-            for (int64_t task = 0; task < num_listed; task++) rank_listed(&tasks, (size_t)task);
+            for (int64_t task = 0; task < num_groups; task++) rank_listed(&tasks, (size_t)task);
         }
         REQUIRE(!tasks.out_of_memory, "out of memory");
     }

@@ -232,6 +232,8 @@ static int find_used(const uint8_t *quantized, int64_t rows, int64_t inputs, int
     return total * 4 < most * 3;
 }
 
+typedef int32_t Four __attribute__((vector_size(16)));
+
 /* How many columns ahead a listed column is prefetched: they are anywhere in memory. */
 #define COLUMNS_AHEAD 12
 
@@ -258,33 +260,95 @@ ALWAYS_INLINE ints multiply_line(ints sums, const uint8_t *row, const int8_t *co
 #endif
 }
 
-static void multiply_listed(const Linear *linear, const int8_t *by_column, int64_t width, int64_t row,
-                            const int32_t *columns, int64_t count, float *output) {
-    const uint8_t *quantized = linear->quantized + row * linear->inputs;
-    const floats row_scale = spread(linear->row_scales[row]);
+/* Four sums at once: the sum of each vector's numbers. */
+ALWAYS_INLINE Four sums_of_four_ints(ints a, ints b, ints c, ints d) {
+    const ints ab = __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29) +
+                    __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+    const ints cd = __builtin_shufflevector(c, d, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29) +
+                    __builtin_shufflevector(c, d, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+    ints all = __builtin_shufflevector(ab, cd, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) +
+               __builtin_shufflevector(ab, cd, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+    all += __builtin_shufflevector(all, all, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    all += __builtin_shufflevector(all, all, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    return __builtin_shufflevector(all, all, 0, 1, 2, 3);
+}
+
+/* What belongs to up to sixteen listed columns. */
+typedef struct {
+    ints of_zero_point;
+    floats scales, bias;
+} ListedColumns;
+
+ALWAYS_INLINE ListedColumns read_listed(const Linear *linear, const int32_t *columns, int64_t count) {
+    ListedColumns found = {{0}, {0}, {0}};
+    for (int64_t lane = 0; lane < count; lane++) {
+        const int64_t index = columns[lane];
+        found.of_zero_point[lane] = linear->sums[index];
+        found.scales[lane] = linear->scales[index];
+        found.bias[lane] = linear->bias[index];
+    }
+    found.of_zero_point *= -linear->zero_point;
+    return found;
+}
+
+ALWAYS_INLINE void write_listed(const Linear *linear, const ListedColumns *columns, ints sums, int64_t row, int64_t count,
+                                float *output) {
+    const floats value = __builtin_convertvector(sums + columns->of_zero_point, floats);
+    store_some(output, multiply_add(value, columns->scales * spread(linear->row_scales[row]), columns->bias), count);
+}
+
+ALWAYS_INLINE void fetch_column(const int8_t *column, int64_t width) {
+    for (int64_t input = 0; input < width; input += CACHE_LINE) __builtin_prefetch(column + input);
+}
+
+/* `width` is a constant where this is inlined for a usual size. */
+ALWAYS_INLINE void multiply_listed_rows(const Linear *linear, const int8_t *by_column, int64_t width, const int64_t *rows,
+                                        int64_t num_rows, const int32_t *columns, int64_t count, float *output,
+                                        int64_t stride) {
+    const uint8_t *from[LISTED_ROWS];
+    for (int64_t i = 0; i < LISTED_ROWS; i++) {
+        from[i] = linear->quantized + rows[i < num_rows ? i : num_rows - 1] * linear->inputs;
+    }
     for (int64_t at = 0; at < count; at += LANES) {
         const int64_t here = at_most_lanes(count - at);
-        ints sums = {0}, of_zero_point = {0};
-        floats scales = {0}, bias = {0};
-        for (int64_t lane = 0; lane < here; lane++) {
-            const int64_t index = columns[at + lane];
-            const int8_t *column = by_column + index * width;
-            if (at + lane + COLUMNS_AHEAD < count) {
-                const int8_t *ahead = by_column + columns[at + lane + COLUMNS_AHEAD] * width;
-                for (int64_t input = 0; input < width; input += CACHE_LINE) __builtin_prefetch(ahead + input);
+        ints sums[LISTED_ROWS] = {{0}};
+        /* One row with four columns, or four rows with each column: sums are added up in fours. */
+        for (int64_t lane = 0; lane < here; lane += num_rows == 1 ? 4 : 1) {
+            const int8_t *column[4];
+            for (int64_t i = 0; i < 4; i++) {
+                const int64_t place = num_rows > 1 ? lane : lane + i < here ? lane + i : here - 1;
+                column[i] = by_column + columns[at + place] * width;
+                if (at + place + COLUMNS_AHEAD < count && (i == 0 || num_rows == 1)) {
+                    fetch_column(by_column + columns[at + place + COLUMNS_AHEAD] * width, width);
+                }
             }
-            ints products = {0};
+            ints products[4] = {{0}};
             for (int64_t input = 0; input < width; input += CACHE_LINE) {
-                products = multiply_line(products, quantized + input, column + input);
+#pragma clang loop unroll(full)
+                for (int i = 0; i < 4; i++) {
+                    products[i] = multiply_line(products[i], from[i] + input, column[i] + input);
+                }
             }
-            sums[lane] = __builtin_reduce_add(products);
-            of_zero_point[lane] = linear->sums[index];
-            scales[lane] = linear->scales[index];
-            bias[lane] = linear->bias[index];
+            const Four found = sums_of_four_ints(products[0], products[1], products[2], products[3]);
+            if (num_rows == 1) {
+                memcpy((int32_t *)&sums[0] + lane, &found, sizeof found);
+            } else {
+                for (int i = 0; i < LISTED_ROWS; i++) sums[i][lane] = found[i];
+            }
         }
-        sums -= of_zero_point * linear->zero_point;
-        floats value = __builtin_convertvector(sums, floats);
-        store_some(output + at, multiply_add(value, scales * row_scale, bias), here);
+        const ListedColumns of_columns = read_listed(linear, columns + at, here);
+        for (int64_t i = 0; i < num_rows; i++) {
+            write_listed(linear, &of_columns, sums[i], rows[i], here, output + i * stride + at);
+        }
+    }
+}
+
+static void multiply_listed(const Linear *linear, const int8_t *by_column, int64_t width, const int64_t *rows,
+                            int64_t num_rows, const int32_t *columns, int64_t count, float *output, int64_t stride) {
+    if (num_rows == 1) {
+        multiply_listed_rows(linear, by_column, width, rows, 1, columns, count, output, stride);
+    } else {
+        multiply_listed_rows(linear, by_column, width, rows, num_rows, columns, count, output, stride);
     }
 }
 

@@ -82,7 +82,9 @@ def best_listed_tokens(sizes: Sizes) -> Batch:
     lists = np.full((num_lists, capacity), 10**8, np.int32)
     for row, (columns, length) in enumerate(zip(chosen, lengths, strict=True)):
         lists[row, :length] = np.sort(columns[:length])
-    list_of_row = random.integers(-1, num_lists, sizes.num_rows).astype(np.int32)
+    # Up to six neighbours have one list, as beams do.
+    runs = random.integers(1, 7, sizes.num_rows)
+    list_of_row = np.repeat(random.integers(-1, num_lists, sizes.num_rows), runs)[: sizes.num_rows].astype(np.int32)
     inputs = every.inputs | {"lists": lists, "lengths": lengths, "list_of_row": list_of_row}
     return Batch(BEST_LISTED_TOKENS, every.attributes, inputs, ("hidden", "list_of_row"))
 
