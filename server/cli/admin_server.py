@@ -8,13 +8,29 @@ from collections.abc import Iterator
 
 import uvicorn
 
-from server.cli.listening import address_of
+from server.cli.listening import address_of, bound_sockets, bound_unix_socket
 from server.http.admin.app import create_admin_app
 from server.http.connection import LimitedConnection
 from server.http.state import ServerState
 from server.operations.api_keys.key_gate import KeyGate
+from server.operations.settings import Settings
 
 _log = logging.getLogger("kvasir")
+
+
+def bound_admin_socket(settings: Settings, stack: contextlib.ExitStack) -> socket.socket | None:
+    """Return the socket for administration, closed with the stack, or None."""
+    if settings.admin_socket is not None:
+        bound = bound_unix_socket(settings.admin_socket)
+        settings.admin_socket.chmod(0o600)  # without keys, the owner of the socket is the administrator
+        stack.callback(settings.admin_socket.unlink, missing_ok=True)
+    elif settings.admin_port is not None:
+        bound, *others = bound_sockets(settings.admin_host, settings.admin_port)
+        for other in others:
+            other.close()
+    else:
+        return None
+    return stack.enter_context(bound)
 
 
 class AdminServer:
@@ -30,6 +46,7 @@ class AdminServer:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             http=http,
             lifespan="off",
             ws="none",

@@ -19,7 +19,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from bundle.loading import Bundle
 from kernels.onnx_registration import running_kernels
-from server.cli.admin_server import AdminServer
+from server.cli.admin_server import AdminServer, bound_admin_socket
 from server.cli.last_connections import refuse_new_connections
 from server.cli.listener import Listener
 from server.cli.listening import address_of, bound_sockets, bound_unix_socket
@@ -28,6 +28,7 @@ from server.http.app import create_app
 from server.http.connection import limited_connection
 from server.http.connection_limits import ConnectionLimits
 from server.http.connection_table import ConnectionTable, connection_table
+from server.http.middleware.forwarded_headers import ForwardedHeaders
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining
@@ -71,7 +72,7 @@ def serve(settings: Settings) -> int:
         else:
             sockets = [bound_unix_socket(settings.unix_socket)]
             stack.callback(settings.unix_socket.unlink, missing_ok=True)
-        admin_socket = _admin_socket(settings, stack)
+        admin_socket = bound_admin_socket(settings, stack)
         for bound in sockets:
             stack.enter_context(bound)
         _log.info("loading models", extra={"folders": [str(folder) for folder in settings.model]})
@@ -102,7 +103,8 @@ def _serve(
     # ten system calls waits for 50 ms.
     sys.setswitchinterval(_SWITCH_SECONDS)
     config = uvicorn.Config(
-        app,
+        ForwardedHeaders(app, settings.trusted_proxies),
+        proxy_headers=False,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -118,21 +120,6 @@ def _serve(
     server = _DrainingServer(config, app, table, certificate, admin)
     server.run(sockets)
     return 1 if server.num_lost else 0
-
-
-def _admin_socket(settings: Settings, stack: contextlib.ExitStack) -> socket.socket | None:
-    """Return the socket for administration, closed with the stack, or None."""
-    if settings.admin_socket is not None:
-        bound = bound_unix_socket(settings.admin_socket)
-        settings.admin_socket.chmod(0o600)  # without keys, the owner of the socket is the administrator
-        stack.callback(settings.admin_socket.unlink, missing_ok=True)
-    elif settings.admin_port is not None:
-        bound, *others = bound_sockets(settings.admin_host, settings.admin_port)
-        for other in others:
-            other.close()
-    else:
-        return None
-    return stack.enter_context(bound)
 
 
 def _log_card(bundle: Bundle) -> None:

@@ -15,7 +15,7 @@ from server.interface.decoding_options import MAX_BEAM_SIZE
 from server.interface.text_options import IfIncomplete, KeepOrTranslate, OnLowQuality
 from server.operations.cpu_count import usable_cpus
 from server.operations.defaults import DEFAULT_MODEL, DEFAULT_PIVOT
-from server.operations.network import is_loopback
+from server.operations.network import UNIX_CLIENT, is_loopback, is_network
 from server.translation.glossary_store import DEFAULT_MAX_BYTES as DEFAULT_GLOSSARY_BYTES
 from server.translation.limits import TranslationLimits
 from server.workers.sentence_cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENCES
@@ -425,6 +425,14 @@ class Settings(BaseSettings):
             "none on a loopback address"
         ),
     ] = []
+    trusted_proxies: Annotated[
+        list[str],
+        NoDecode,
+        Field(
+            description="IP addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto name the "
+            "client and its scheme; unix is any on the Unix socket; unset: the headers are ignored"
+        ),
+    ] = []
     cors_origins: Annotated[
         list[str],
         NoDecode,
@@ -434,10 +442,20 @@ class Settings(BaseSettings):
         ),
     ] = []
 
-    @field_validator("model", "allowed_hosts", "cors_origins", "detect_languages", "protocols", mode="before")
+    @field_validator(
+        *("model", "allowed_hosts", "trusted_proxies", "cors_origins", "detect_languages", "protocols"), mode="before"
+    )
     @classmethod
     def _split_commas(cls, value: object) -> object:
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _check_networks(cls, value: list[str]) -> list[str]:
+        for each in value:
+            if each != UNIX_CLIENT and not is_network(each):
+                raise ValueError(f"must be IP addresses, networks such as 10.0.0.0/8, or unix. Given: {each}")
+        return value
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
