@@ -25,7 +25,7 @@ class TlsCertificate:
             # Without the callback, OpenSSL asks for the password of an encrypted key on the terminal.
             self.context.load_cert_chain(certificate, key, password=_no_password)
         except (OSError, ValueError) as error:
-            raise ValueError(f"{self._names()} cannot be used for TLS: {error}") from error
+            raise ValueError(f"{self._names()} cannot be used for TLS: {self._cause(error)}") from error
 
     async def watch(self, seconds: float = _CHECK_SECONDS) -> None:
         """Load the files again whenever they change, until cancelled. New connections use the new certificate."""
@@ -46,10 +46,28 @@ class TlsCertificate:
         except (OSError, ValueError) as error:
             _log.error(
                 "certificate not loaded; the old one stays in use",
-                extra={"files": self._names(), "cause": str(error)},
+                extra={"files": self._names(), "cause": self._cause(error)},
             )
         else:
             _log.info("certificate loaded again", extra={"files": self._names()})
+
+    def _cause(self, error: Exception) -> str:
+        """Return why the files cannot be used. OpenSSL names neither the file nor what it lacks."""
+        key = self._certificate if self._key is None else self._key
+        needed = (
+            (self._certificate, "certificate", b"BEGIN CERTIFICATE-----", "--tls-certificate"),
+            (key, "private key", b"PRIVATE KEY-----", "--tls-key"),
+        )
+        for path, kind, mark, flag in needed:
+            try:
+                is_there = mark in path.read_bytes()
+            except OSError as unreadable:
+                return f"{path}: {unreadable.strerror}; set a file that the server can read with {flag}"
+            if not is_there:
+                return f"{path} contains no {kind} in PEM format; set a file that does with {flag}"
+        if isinstance(error, ssl.SSLError) and error.reason == "KEY_VALUES_MISMATCH":
+            return "the private key belongs to another certificate; set the key of this one with --tls-key"
+        return str(error)
 
     def _names(self) -> str:
         return str(self._certificate) if self._key is None else f"{self._certificate} with {self._key}"

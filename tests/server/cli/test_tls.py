@@ -80,3 +80,23 @@ def test_unusable_files_are_errors_with_their_name(tmp_path: Path, content: str 
         path.write_text(content)
     with pytest.raises(ValueError, match=rf"site\.pem.*{message}"):
         TlsCertificate(path, None)
+
+
+def test_an_error_names_the_file_and_the_flag_that_mends_it(tmp_path: Path) -> None:
+    certificate, end, key = (CERTIFICATES / "tls_old.pem").read_text().partition("-----END CERTIFICATE-----")
+    (tmp_path / "only.crt").write_text(certificate + end)
+    (tmp_path / "only.key").write_text(key)
+    new = _install("new", tmp_path / "new.pem")
+    only, only_key, missing = tmp_path / "only.crt", tmp_path / "only.key", tmp_path / "missing.pem"
+    for paths, message in (
+        ((only, None), "only.crt contains no private key in PEM format; set a file that does with --tls-key"),
+        (
+            (only_key, only),
+            "only.key contains no certificate in PEM format; set a file that does with --tls-certificate",
+        ),
+        ((only, new), "the private key belongs to another certificate; set the key of this one with --tls-key"),
+        ((only, missing), "missing.pem: No such file or directory; set a file that the server can read with --tls-key"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            TlsCertificate(*paths)
+    TlsCertificate(only, only_key)
