@@ -15,6 +15,15 @@ _TLS.check_hostname, _TLS.verify_mode = False, ssl.CERT_NONE
 
 def open_socket(served: Served) -> socket.socket:
     """Open a connection to a server, without a TLS handshake."""
+    if served.url.startswith("unix:"):
+        opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        opened.settimeout(PATIENCE_SECONDS)
+        try:
+            opened.connect(served.url.removeprefix("unix:"))
+        except OSError:
+            opened.close()
+            raise
+        return opened
     host, port = served.url.rpartition("/")[2].split(":")
     return socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS)
 

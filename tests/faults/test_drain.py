@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.servers import PATIENCE_SECONDS, Served, started
-from tests.faults.raw_requests import CERTIFICATE, exchange
+from tests.faults.raw_requests import CERTIFICATE, exchange, open_socket
 
 LINES = "".join(f"The house number {number} is old and we want to buy it.\n" for number in range(400)).encode()
 
@@ -37,22 +37,27 @@ def _outcome(served: Served) -> str:
     """Send one request on a connection of its own."""
     try:
         answer = exchange(served, b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, FileNotFoundError):
         return "refused"
     except (ConnectionError, ssl.SSLError) as error:
         return type(error).__name__
     return answer.split()[1].decode() if answer else "closed"
 
 
-@pytest.mark.parametrize("flags", [(), ("--tls-certificate", str(CERTIFICATE))], ids=["plain", "tls"])
-def test_no_connection_is_reset_at_the_end_of_the_drain(flags: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "flags",
+    [(), ("--tls-certificate", str(CERTIFICATE)), ("--unix-socket", "{folder}/kvasir.sock")],
+    ids=["plain", "tls", "unix"],
+)
+def test_no_connection_is_reset_at_the_end_of_the_drain(flags: tuple[str, ...], tmp_path: Path) -> None:
     outcomes: list[str] = []
 
     def send_until_refused(served: Served) -> None:
         while not outcomes or outcomes[-1] != "refused":
             outcomes.append(_outcome(served))
 
-    for served in started("--threads", "1", *flags):
+    for served in started("--threads", "1", *(flag.format(folder=tmp_path) for flag in flags)):
+        handshake = open_socket(served)  # never finished
         clients = [threading.Thread(target=send_until_refused, args=(served,)) for _ in range(8)]
         for client in clients:
             client.start()
@@ -62,4 +67,6 @@ def test_no_connection_is_reset_at_the_end_of_the_drain(flags: tuple[str, ...]) 
         for client in clients:
             client.join(PATIENCE_SECONDS)
         assert served.process.wait(PATIENCE_SECONDS) == 0
+        handshake.close()
+    assert not list(tmp_path.iterdir())
     assert set(outcomes) <= {"200", "503", "refused"}, outcomes
