@@ -21,7 +21,7 @@ SITE = "translate.example.org"
 PASSWORD_HASH = "$2y$05$dbvKiGQvnC6NUvfnuo1ZI.GNXpqklHQ3blYXtbr82i5FHRe.TMUWK"  # of "secret"
 CERTIFICATE = ROOT / "tests" / "server" / "cli" / "tls_old.pem"
 MIN_STREAM_SECONDS = 0.05  # for 200 sentences, which decode for longer; a buffer would send all events at once
-FLAGS = ("--allowed-hosts", SITE, "--max-client-documents", "1")
+FLAGS = ("--allowed-hosts", SITE, "--max-client-documents", "1", "--trusted-proxies", "127.0.0.1")
 
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 
