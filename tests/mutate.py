@@ -65,6 +65,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
     ),
     "server/engine/search_group.py": (
         f"{_ENGINE}/test_engine.py",
+        f"{_ENGINE}/test_failing_options.py",
         f"{_DECODING}/test_any_options.py",
         f"{_DECODING}/test_options.py",
     ),

@@ -3,11 +3,9 @@ import random
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from server.engine.batch import Batch
-from server.engine.decoding.candidate_selection import CandidateSelection, Selected
-from server.engine.decoding.request_rows import RequestRows, StepOutputs
+from server.engine.decoding.request_rows import StepOutputs
 from server.engine.search_group import SearchGroup
 from server.interface.errors import EngineFailed
 from server.interface.request import Completion, FinishReason, Request
@@ -248,31 +246,6 @@ def test_a_model_that_returns_nan_fails_the_requests_concerned() -> None:
     ill, *others = engine.run([request([9, 5, END], params), _beam(4, beam_size=3), _greedy(4)])
     assert isinstance(ill.error, EngineFailed)
     assert [done.hypotheses[0].token_ids for done in others] == [[3] * 3] * 2
-    _assert_empty(engine)
-
-
-def test_an_error_in_the_options_of_a_request_ends_it_in_the_same_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = FakeEngine(copying_table(VOCAB))
-    ill, other = (
-        request([3, 3, 3, END], sentence_params(max_new_tokens=8, suppress_tokens=(token,))) for token in (6, 7)
-    )
-    engine.scheduler.submit([ill, other])
-    engine.step()
-    select = CandidateSelection.select
-
-    def broken(
-        selection: CandidateSelection, sequences: NDArray[np.int32], num_candidates: int, rows: RequestRows
-    ) -> Selected:
-        if selection.params is ill.params:
-            raise RuntimeError("a bug in an option")
-        return select(selection, sequences, num_candidates, rows)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(CandidateSelection, "select", broken)
-        [failed] = engine.step()
-    assert failed.request is ill
-    assert isinstance(failed.error, EngineFailed)
-    assert _finish(engine)[other].hypotheses[0].token_ids == [3, 3, 3]
     _assert_empty(engine)
 
 
