@@ -107,6 +107,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
     "server/http/app.py": (f"{_HTTP}/test_api_keys.py", f"{_HTTP}/responses/test_descriptions.py"),
     "server/http/middleware/request_recorder.py": (
         f"{_HTTP}/middleware/test_refusal_sampling.py",
+        f"{_HTTP}/test_api_keys.py",
         f"{_HTTP}/monitoring/test_metrics.py",
         f"{_HTTP}/admin/test_admin.py",
         f"{_HTTP}/test_tracing.py",

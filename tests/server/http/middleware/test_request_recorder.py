@@ -19,11 +19,13 @@ _RESULT = TranslationResult(
 )
 
 
-async def _recorded(app: ASGIApp, metrics: Metrics, scope: Scope) -> None:
+async def _recorded(app: ASGIApp, metrics: Metrics, scope: Scope) -> ServerState:
     async def ignore(*_: object) -> Any:  # noqa: ANN401 - a message
         return {}
 
-    await RequestRecorder(app, ServerState(Settings(), metrics), ErrorFormats({}))(scope, ignore, ignore)
+    server = ServerState(Settings(), metrics)
+    await RequestRecorder(app, server, ErrorFormats({}))(scope, ignore, ignore)
+    return server
 
 
 @pytest.mark.parametrize(
@@ -43,11 +45,13 @@ def test_the_outcome_of_a_request_follows_from_its_status(status: int, outcome: 
     metrics = Metrics()
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"]["record"].model = "en-de"
         await send({"type": "http.response.start", "status": status, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    asyncio.run(_recorded(answer, metrics, {"type": "http", "method": "GET", "path": "/", "headers": []}))
+    server = asyncio.run(_recorded(answer, metrics, {"type": "http", "method": "GET", "path": "/", "headers": []}))
     assert f'outcome="{outcome}",status="{status}"}} 1.0' in metrics.exposition().decode()
+    assert server.activity.models["en-de"].rejected == (outcome == "rejected")
 
 
 def test_a_finished_request_keeps_no_result() -> None:
