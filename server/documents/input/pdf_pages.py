@@ -14,10 +14,12 @@ from pdfminer.layout import (
     LTTextLine,
     LTTextLineHorizontal,
 )
-from pdfminer.pdfdocument import PDFEncryptionError, PDFPasswordIncorrect
+from pdfminer.pdfdocument import PDFDocument, PDFEncryptionError, PDFPasswordIncorrect
 from pdfminer.pdffont import PDFFont
 from pdfminer.pdfinterp import PDFGraphicState, PDFPageInterpreter, PDFResourceManager
 from pdfminer.pdfpage import PDFPage
+from pdfminer.pdfparser import PDFParser
+from pdfminer.pdftypes import PDFObjRef
 from pdfminer.utils import Matrix, Plane, apply_matrix_rect
 
 from server.interface.errors import DocumentTooComplex, InvalidDocument, KvasirError
@@ -26,7 +28,21 @@ _MAX_PAGES = 2000
 _MAX_PAGE_CHARACTERS = 60_000  # some 20 us each
 # The library takes quadratic time for lines of one paragraph, and cubic time to order paragraphs.
 _MAX_PAGE_NEIGHBOURS = 50_000  # pairs of lines; a line has some five
+_MAX_REFERENCES = 16  # that lead to an object one after the other
 _MAX_GROUPED_PARAGRAPHS = 150  # more are read from top to bottom
+
+
+class _TextDocument(PDFDocument):
+    """A document whose references end: the library follows one that leads to itself without an end."""
+
+    def getobj(self, objid: int) -> object:
+        """Return an object. Raises `InvalidDocument` if it is a reference to a reference, and so on."""
+        found = super().getobj(objid)
+        for _ in range(_MAX_REFERENCES):
+            if not isinstance(found, PDFObjRef):
+                return found
+            found = super().getobj(found.objid)
+        raise InvalidDocument(f"object {objid} of the PDF is a reference that leads to itself")
 
 
 class _TextPage(LTPage):
@@ -135,6 +151,6 @@ def _pages(source: BinaryIO) -> Iterator[LTPage]:
     resources = PDFResourceManager()
     device = _TextPages(resources)
     interpreter = PDFPageInterpreter(resources, device)
-    for page in PDFPage.get_pages(source):
+    for page in PDFPage.create_pages(_TextDocument(PDFParser(source))):
         interpreter.process_page(page)
         yield device.get_result()

@@ -65,6 +65,8 @@ def test_a_translated_pdf_has_the_name_and_type_of_a_word_document() -> None:
         (pdf(PAGE)[:400], "cannot be read|contains no text"),
         (pdf(PAGE, encrypted=True), "needs a password"),
         (b"%PDF-1.4\n" + b"<<" * 5000, "cannot be read|contains no text"),
+        (pdf(PAGE).replace(b"<< /Type /Catalog /Pages 2 0 R >>", b"1 0 R".ljust(33)), "leads to itself"),
+        (pdf(PAGE).replace(b"[3 0 R]", b"2 0 R  ").replace(b"<< /Type /Pages", b"2 0 R %%%%%%%%%"), "leads to itself"),
     ],
 )
 def test_a_pdf_that_cannot_be_read_is_rejected_with_the_reason(content: bytes, reason: str) -> None:
