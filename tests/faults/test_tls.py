@@ -1,7 +1,9 @@
 """Odd TLS clients: each costs its own connection only."""
 
 import contextlib
+import os
 import select
+import socket
 import ssl
 import time
 from collections.abc import Iterator
@@ -9,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.end_to_end.servers import PATIENCE_SECONDS, Served, started
-from tests.faults.raw_requests import CERTIFICATE, open_socket, read_all
+from tests.faults.raw_requests import CERTIFICATE, PROBE, closing, connect, exchange, open_socket, read_all
 
 _HANDSHAKE_SECONDS = 2
 
@@ -39,3 +41,31 @@ def test_a_handshake_of_a_byte_at_a_time_ends_like_a_slow_request(served: Served
                 break
             assert time.monotonic() < give_up
         assert read_all(slow) == b""
+
+
+@pytest.mark.parametrize("kind", ["certificate", "http/2", "tls 1.2", "long name"])
+def test_what_a_client_offers_beside_a_handshake_is_ignored(served: Served, kind: str) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if kind == "certificate":
+        context.load_cert_chain(CERTIFICATE)
+    elif kind == "http/2":
+        context.set_alpn_protocols(["h2"])
+    elif kind == "tls 1.2":
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+    name = "a." * 126 + "aaa" if kind == "long name" else None
+    with context.wrap_socket(open_socket(served), server_hostname=name) as connection:
+        connection.sendall(closing(PROBE))
+        assert read_all(connection).startswith(b"HTTP/1.1 200 ")
+
+
+def test_what_is_no_tls_ends_its_connection_only(served: Served) -> None:
+    with open_socket(served) as plain:
+        plain.sendall(closing(PROBE))
+        assert b"HTTP" not in read_all(plain)
+    with connect(served) as connection, socket.socket(fileno=os.dup(connection.fileno())) as raw:
+        raw.settimeout(PATIENCE_SECONDS)
+        raw.sendall(b"\x17\x03\x03\x00\x20" + b"x" * 32)
+        assert b"HTTP" not in read_all(raw)
+    assert exchange(served, closing(PROBE)).startswith(b"HTTP/1.1 200 ")
+    assert not [line for line in served.lines if line["level"] == "ERROR"]
