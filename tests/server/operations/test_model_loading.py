@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -18,6 +19,7 @@ from server.operations.defaults import DEFAULT_MODEL
 from server.operations.metrics import Metrics
 from server.operations.model_loading import ModelLoader, open_engines
 from server.operations.settings import Settings
+from server.workers.on_demand_engine import OnDemandEngine
 from tests.end_to_end.servers import PATIENCE_SECONDS, ROOT, relabelled
 
 
@@ -46,7 +48,7 @@ def test_models_beyond_the_limit_of_memory_are_not_loaded_at_the_start(tmp_path:
     limit = math.ceil(1.5 * needed / MEGABYTE)
     opened = open_engines(settings.model_copy(update={"memory_limit": limit}), Metrics())
     try:
-        assert [(engine.bundle.config.name, engine.is_loaded) for engine in opened] == [
+        assert [(each.bundle.config.name, cast(OnDemandEngine, each).is_loaded) for each in opened] == [
             ("en-de", True),
             ("en-fr", False),
         ]
