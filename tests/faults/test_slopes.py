@@ -30,8 +30,7 @@ def _jumps(per_second: float) -> Noise:
 
     def draw(chance: np.random.Generator) -> NDArray[np.float64]:
         steps = np.where(chance.random(SECONDS) < per_second, chance.laplace(size=SECONDS), 0.0)
-        level: NDArray[np.float64] = steps.cumsum() + 0.02 * chance.normal(size=SECONDS)
-        return level
+        return np.cumsum(steps) + 0.02 * chance.normal(size=SECONDS)
 
     return draw
 
