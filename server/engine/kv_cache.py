@@ -5,7 +5,6 @@ step runs over a contiguous slice without copies. Three events move a row: a bea
 row, a beam request spreads over its rows after its first step, or a hole of a finished request is closed.
 """
 
-import mmap
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +15,7 @@ from bundle.manifest import Shapes
 from bundle.tensors import INT8_CACHE_STEP
 from kernels.cache_moves import CacheMoves
 from kernels.cache_rows import RowCopier, children_in_rows
+from server.engine.cache_memory import blocks_of, lazy_cache
 
 RowIndices = NDArray[np.intp]
 
@@ -72,29 +72,6 @@ def fill_holes(is_live: NDArray[np.bool_]) -> tuple[RowIndices, RowIndices]:
     return holes, movers
 
 
-def lazy_zeros(shape: tuple[int, ...], dtype: type[np.number]) -> NDArray[np.number]:
-    """Return zeros that the system provides page by page: unused rows and positions take no memory.
-
-    NumPy requests huge pages, which contain many positions each: a single used position would take as much as all.
-    """
-    num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    if not num_bytes:
-        return np.zeros(shape, dtype)  # a model without a decoder
-    return np.frombuffer(mmap.mmap(-1, num_bytes), dtype).reshape(shape)
-
-
-def blocks_of(cache: NDArray[np.number]) -> NDArray[np.number]:
-    """Return the memory of keys or values [planes, rows, heads, positions, head_dim] in its order.
-
-    The positions of a row are in a block for each head, which is the same array, or in one of all heads: then [planes,
-    rows, 1, positions, heads * head_dim].
-    """
-    if cache.flags.c_contiguous:
-        return cache
-    planes, rows, _, positions, _ = cache.shape
-    return cache.swapaxes(2, 3).reshape(planes, rows, 1, positions, -1)
-
-
 class KVCache:
     """Keys and values of every row, and the state of every row for the next decoder step.
 
@@ -112,18 +89,12 @@ class KVCache:
     """
 
     def __init__(
-        self,
-        shapes: CacheShapes,
-        max_rows: int,
-        dtype: type[np.number] = np.float32,
-        *,
-        is_by_position: bool = False,
+        self, shapes: CacheShapes, max_rows: int, dtype: type[np.number] = np.float32, *, is_by_position: bool = False
     ) -> None:
         self.shapes = shapes
         self.max_rows = max_rows
-        self._is_by_position = is_by_position
         self._step = np.float32(INT8_CACHE_STEP) if dtype is np.int8 else None
-        self._allocate(dtype)
+        self._allocate(dtype, is_by_position)
         # A single array, so that moving a row is one assignment.
         self.per_row = self._allocate_per_row()
         self.previous_tokens, self.past_lengths, self.source_lengths = self.per_row
@@ -147,25 +118,19 @@ class KVCache:
         per_row = (*self.per_row, self.list_of_row)
         return CacheMoves(*arrays, per_row, self._owners, self._cross_owners, self._num_live, self._step)
 
-    def _allocate(self, dtype: type[np.number]) -> None:
+    def _allocate(self, dtype: type[np.number], is_by_position: bool) -> None:
         shapes, planes = self.shapes, 2 * self.shapes.num_layers
         # At distances of powers of two, all heads of all rows would share a few sets of the processor's caches and
         # evict each other; an odd number of positions spreads them.
         positions = 0 if shapes.state_width else shapes.max_target_tokens | 1
-        self.self_cache = self._lazy_cache(positions, dtype)
+        rows = (planes, self.max_rows, shapes.num_heads, shapes.head_dim)
+        self.self_cache = lazy_cache(*rows, positions, dtype, is_by_position)
         self.states = np.zeros((shapes.num_layers, self.max_rows, 1, shapes.state_width), np.float32)
-        self.cross_cache = self._lazy_cache(shapes.max_source_tokens | 1, dtype)
+        self.cross_cache = lazy_cache(*rows, shapes.max_source_tokens | 1, dtype, is_by_position)
         last_dtype = np.float32 if dtype is np.int8 else dtype
         self.last_cross = np.zeros((planes, self.max_rows, 1, shapes.num_heads * shapes.head_dim), last_dtype)
         self._self_rows = RowCopier(blocks_of(self.self_cache))
         self._cross_rows = RowCopier(blocks_of(self.cross_cache))
-
-    def _lazy_cache(self, positions: int, dtype: type[np.number]) -> NDArray[np.number]:
-        shapes = self.shapes
-        rows, heads = (2 * shapes.num_layers, self.max_rows), shapes.num_heads
-        if self._is_by_position:
-            return lazy_zeros((*rows, positions, heads, shapes.head_dim), dtype).swapaxes(2, 3)
-        return lazy_zeros((*rows, heads, positions, shapes.head_dim), dtype)
 
     def declared(self, cache: NDArray[np.number], plane: int, num_rows: int) -> NDArray[np.number]:
         """Return the memory of the first rows of a plane of `self_cache` or `cross_cache`, whatever its order is.

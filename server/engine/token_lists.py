@@ -3,7 +3,8 @@
 import numpy as np
 
 from bundle.shortlist import ListedTokens
-from server.engine.kv_cache import KVCache, lazy_zeros
+from server.engine.cache_memory import lazy_zeros
+from server.engine.kv_cache import KVCache
 from server.interface.request import TokenIds
 
 

@@ -3,7 +3,8 @@
 `python -m tests.faults.greedy_client` starts a server and ten clients with addresses of their own (127.0.0.2 and so on;
 Linux accepts all of 127.0.0.0/8). The first has `--greedy` connections, the others `--polite` each; a connection sends
 its next text when it has the answer, and 0.1 s later if it was rejected. It prints the shares, and exits with 1 if that
-of the first is above `--max-share`. What the others do not ask for, it may have: with `--polite 4` a fifth.
+of the first is above `--max-share`. What the others do not ask for, it may have: with `--polite 4` a fifth, and all
+rows of the empty server before their first requests, so that the first two seconds do not count.
 """
 
 import argparse
@@ -19,13 +20,14 @@ from tests.end_to_end.servers import started
 
 _NUM_CLIENTS = 10
 _PAUSE_SECONDS = 0.1
+_WARM_UP_SECONDS = 2.0
 _WORDS = ("house", "old", "river", "we", "buy", "the", "small", "garden", "today", "never", "is", "was", "green", "tea")
 
 
 async def _send(
-    address: tuple[str, int], client: int, seed: int, end: float, statuses: Counter[tuple[int, int]]
+    address: tuple[str, int], client: int, seed: int, begin: float, end: float, statuses: Counter[tuple[int, int]]
 ) -> None:
-    """Send texts over one connection until the end, and count the statuses of the client."""
+    """Send texts over one connection until the end, and count the statuses of the client from `begin` on."""
     chance = random.Random(seed)
     reader, writer = await asyncio.open_connection(*address, local_addr=(f"127.0.0.{client + 2}", 0))
     while time.monotonic() < end:
@@ -36,7 +38,8 @@ async def _send(
         answered = (await reader.readuntil(b"\r\n\r\n")).lower()
         await reader.readexactly(int(answered.partition(b"content-length: ")[2].partition(b"\r\n")[0]))
         status = int(answered.split(b" ", 2)[1])
-        statuses[client, status] += 1
+        if time.monotonic() >= begin:
+            statuses[client, status] += 1
         if status != 200:
             await asyncio.sleep(_PAUSE_SECONDS)
     writer.close()
@@ -45,9 +48,11 @@ async def _send(
 async def _load(address: tuple[str, int], greedy: int, polite: int, seconds: float) -> Counter[tuple[int, int]]:
     """Return how often each client received each status."""
     statuses: Counter[tuple[int, int]] = Counter()
-    end = time.monotonic() + seconds
+    begin = time.monotonic() + _WARM_UP_SECONDS
     connections = [0] * greedy + [client for client in range(1, _NUM_CLIENTS) for _ in range(polite)]
-    await asyncio.gather(*(_send(address, client, seed, end, statuses) for seed, client in enumerate(connections)))
+    await asyncio.gather(
+        *(_send(address, client, seed, begin, begin + seconds, statuses) for seed, client in enumerate(connections))
+    )
     return statuses
 
 

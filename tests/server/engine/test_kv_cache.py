@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from kernels import cache_moves
 from kernels.cache_moves import CacheMoves
-from kernels.cache_order import from_native, to_native
 from server.engine.kv_cache import CacheShapes, KVCache, fill_holes
 
 SHAPES = CacheShapes(num_layers=2, num_heads=2, head_dim=3, max_source_tokens=5, max_target_tokens=7)
@@ -263,28 +262,6 @@ def test_assigning_more_rows_than_are_free_fails() -> None:
     cache.assign(1, 2)
     with pytest.raises(AssertionError, match="more rows"):
         cache.assign(2, 1)
-
-
-def test_memory_by_position_has_all_heads_of_a_position_side_by_side() -> None:
-    cache = KVCache(SHAPES, max_rows=3, is_by_position=True)
-    cache.self_cache[:] = _numbers(1, *cache.self_cache.shape)
-    declared = cache.declared(cache.self_cache, 1, 2)
-    assert declared.base is not None, "a copy would not be what the graph changes"
-    assert declared.shape == cache.self_cache[1, :2].shape
-    expected = cache.self_cache[1, :2].swapaxes(1, 2)
-    assert np.array_equal(declared.ravel(), expected.ravel())
-    assert np.array_equal(from_native(declared), cache.self_cache[1, :2])
-    assert np.array_equal(to_native(cache.self_cache[1, :2]), declared)
-
-
-def test_an_int8_cache_keeps_the_last_source_position_as_real_numbers() -> None:
-    cache = KVCache(SHAPES, max_rows=3, dtype=np.int8)
-    source = (_numbers(0, PLANES, SHAPES.num_heads, 4, SHAPES.head_dim) - 60).astype(np.int8)
-    cache.write_source(1, source, START)
-    assert np.array_equal(cache.cross_cache[:, 1, :, :4], source)
-    last = cache.last_cross[:, 1, 0]
-    assert last.dtype == np.float32
-    np.testing.assert_allclose(last * 127, source[:, :, -1].reshape(PLANES, -1), rtol=1e-6)
 
 
 @pytest.mark.parametrize("is_native", [True, False])
