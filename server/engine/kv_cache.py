@@ -94,7 +94,8 @@ class KVCache:
         self.shapes = shapes
         self.max_rows = max_rows
         self._step = np.float32(INT8_CACHE_STEP) if dtype is np.int8 else None
-        self._allocate(dtype, is_by_position)
+        self._is_by_position = is_by_position
+        self._allocate(dtype)
         # A single array, so that moving a row is one assignment.
         self.per_row = self._allocate_per_row()
         self.previous_tokens, self.past_lengths, self.source_lengths = self.per_row
@@ -118,15 +119,15 @@ class KVCache:
         per_row = (*self.per_row, self.list_of_row)
         return CacheMoves(*arrays, per_row, self._owners, self._cross_owners, self._num_live, self._step)
 
-    def _allocate(self, dtype: type[np.number], is_by_position: bool) -> None:
+    def _allocate(self, dtype: type[np.number]) -> None:
         shapes, planes = self.shapes, 2 * self.shapes.num_layers
         # At distances of powers of two, all heads of all rows would share a few sets of the processor's caches and
         # evict each other; an odd number of positions spreads them.
         positions = 0 if shapes.state_width else shapes.max_target_tokens | 1
         rows = (planes, self.max_rows, shapes.num_heads, shapes.head_dim)
-        self.self_cache = lazy_cache(*rows, positions, dtype, is_by_position)
+        self.self_cache = lazy_cache(*rows, positions, dtype, self._is_by_position)
         self.states = np.zeros((shapes.num_layers, self.max_rows, 1, shapes.state_width), np.float32)
-        self.cross_cache = lazy_cache(*rows, shapes.max_source_tokens | 1, dtype, is_by_position)
+        self.cross_cache = lazy_cache(*rows, shapes.max_source_tokens | 1, dtype, self._is_by_position)
         last_dtype = np.float32 if dtype is np.int8 else dtype
         self.last_cross = np.zeros((planes, self.max_rows, 1, shapes.num_heads * shapes.head_dim), last_dtype)
         self._self_rows = RowCopier(blocks_of(self.self_cache))
