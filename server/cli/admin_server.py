@@ -58,6 +58,7 @@ class AdminServer:
 
     async def start(self) -> None:
         """Start to listen."""
+        self._socket.listen()  # uvicorn does later, in its task: the log line would be too early
         self._serving = asyncio.create_task(self._server.serve([self._socket]))
         if self._gate is not None:
             self._reading = asyncio.create_task(self._gate.run())

@@ -1,6 +1,7 @@
 """Documents of strangers: an attack of every class, and what other users feel of it."""
 
 import asyncio
+import contextlib
 import io
 import os
 import signal
@@ -170,13 +171,21 @@ def _children() -> set[int]:
     return set(map(int, children.split()))
 
 
+def _wait_for_end(process: int) -> None:
+    with contextlib.suppress(ChildProcessError):  # the store has noticed its end already
+        os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+
+
 def test_a_process_that_dies_fails_its_document_only(tmp_path: Path) -> None:
     async def scenario(store: DocumentStore) -> None:
         before = _children()
         document = await _submit(store, SLOW_PAGE)
         await asyncio.sleep(2.0)
-        for process in _children() - before:
+        killed = _children() - before
+        for process in killed:
             os.kill(process, signal.SIGKILL)
+        for process in killed:
+            await asyncio.to_thread(_wait_for_end, process)
         failed = await store.wait(document)
         assert isinstance(failed.error, InvalidDocument)
         assert "SIGKILL" in str(failed.error)
