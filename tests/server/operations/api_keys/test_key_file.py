@@ -9,11 +9,6 @@ from server.operations.api_keys import key_file
 from server.operations.api_keys.key_file import KeyFile, KeyFileError, KeyLimits, Usage, parts_of
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "keys.sqlite"
-
-
 def test_the_file_holds_no_secret(path: Path) -> None:
     _, text = KeyFile(path).add("team", KeyLimits())
     _, secret = parts_of(text) or ("", "")

@@ -17,16 +17,6 @@ class Clock:
         return self.now
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "keys.sqlite"
-
-
-@pytest.fixture
-def file(path: Path) -> KeyFile:
-    return KeyFile(path)
-
-
 def test_keys_take_effect_and_end_while_the_server_runs(path: Path, file: KeyFile) -> None:
     gate = KeyGate(path)
     key, text = file.add("team", KeyLimits())

@@ -13,16 +13,6 @@ from server.operations.api_keys.key_gate import KeyGate
 from tests.fakes.event_loop import in_event_loop, until
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "keys.sqlite"
-
-
-@pytest.fixture
-def file(path: Path) -> KeyFile:
-    return KeyFile(path)
-
-
 def _lock(path: Path) -> Callable[[], object]:
     other = sqlite3.connect(path)
     other.execute("BEGIN EXCLUSIVE")
