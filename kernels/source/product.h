@@ -301,7 +301,7 @@ ALWAYS_INLINE void fetch_column(const int8_t *column, int64_t width) {
     for (int64_t input = 0; input < width; input += CACHE_LINE) __builtin_prefetch(column + input);
 }
 
-/* `width` is a constant where this is inlined for a usual size. */
+/* `num_rows` is the constant 1 in one of the two places where this is inlined. */
 ALWAYS_INLINE void multiply_listed_rows(const Linear *linear, const int8_t *by_column, int64_t width, const int64_t *rows,
                                         int64_t num_rows, const int32_t *columns, int64_t count, float *output,
                                         int64_t stride) {
