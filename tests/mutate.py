@@ -63,6 +63,12 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_WORKERS}/test_thread_lending.py",
         f"{_WORKERS}/test_call_feeder.py",
     ),
+    "server/operations/api_keys/key_gate.py": ("tests/server/operations/api_keys/test_key_gate_files.py",),
+    "server/operations/model_set.py": (
+        "tests/server/operations/test_model_loading.py",
+        "tests/server/http/admin/test_admin.py",
+    ),
+    "server/http/middleware/upload_admission.py": ("tests/server/http/test_api_keys.py",),
     "server/engine/search_group.py": (
         f"{_ENGINE}/test_engine.py",
         f"{_ENGINE}/test_failing_options.py",
