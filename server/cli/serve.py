@@ -77,6 +77,8 @@ def serve(settings: Settings) -> int:
             stack.enter_context(bound)
         _log.info("loading models", extra={"folders": [str(folder) for folder in settings.model]})
         observer = Metrics()
+        if certificate is not None:
+            observer.watch_certificate(certificate.expiry_seconds)
         engines = open_engines(settings, observer)
         for engine in engines:  # the application has closed them unless it could not start
             stack.callback(engine.close)

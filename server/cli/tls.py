@@ -2,9 +2,14 @@
 
 import asyncio
 import logging
+import math
 import os
 import ssl
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+
+from server.cli.certificate_dates import CertificateDates
 
 _log = logging.getLogger("kvasir")
 
@@ -12,12 +17,20 @@ _CHECK_SECONDS = 10.0
 
 
 class TlsCertificate:
-    """A certificate chain and its private key, in PEM files that a renewal replaces."""
+    """A certificate chain and its private key, in PEM files that a renewal replaces.
 
-    def __init__(self, certificate: Path, key: Path | None) -> None:
+    A warning is logged if the certificate is not valid, or not for long: when it is loaded, and when that begins.
+    """
+
+    def __init__(
+        self, certificate: Path, key: Path | None, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
         """Load the files; without `key`, the certificate's file contains the key. Raises ValueError if that fails."""
         self._certificate = certificate
         self._key = key
+        self._now = now
+        self._dates: CertificateDates | None = None
+        self._problem: str | None = None
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._state = self._files_state()
@@ -26,12 +39,18 @@ class TlsCertificate:
             self.context.load_cert_chain(certificate, key, password=_no_password)
         except (OSError, ValueError) as error:
             raise ValueError(f"{self._names()} cannot be used for TLS: {self._cause(error)}") from error
+        self._read_dates()
+
+    def expiry_seconds(self) -> float:
+        """Return the end of the certificate in use, in seconds since 1970; NaN if it could not be read."""
+        return math.nan if self._dates is None else self._dates.end.timestamp()
 
     async def watch(self, seconds: float = _CHECK_SECONDS) -> None:
         """Load the files again whenever they change, until cancelled. New connections use the new certificate."""
         while True:
             await asyncio.sleep(seconds)
             self.reload_if_changed()
+            self.check_dates()
 
     def reload_if_changed(self) -> None:
         """Load the files if they have changed. While they do not fit together, the old certificate stays in use."""
@@ -50,6 +69,25 @@ class TlsCertificate:
             )
         else:
             _log.info("certificate loaded again", extra={"files": self._names()})
+            self._problem = None
+            self._read_dates()
+
+    def check_dates(self) -> None:
+        """Log a warning if the certificate is not valid, or not for long, and no warning of this kind was logged."""
+        problem = None if self._dates is None else self._dates.problem(self._now())
+        if self._dates is not None and problem is not None and problem != self._problem:
+            _log.warning(problem, extra={"file": str(self._certificate), **self._dates.fields()})
+        self._problem = problem
+
+    def _read_dates(self) -> None:
+        """Read the dates of the certificate and check them. TLS works without them."""
+        try:
+            self._dates = CertificateDates.read(self._certificate)
+        except (OSError, ValueError) as error:
+            self._dates = None
+            extra = {"file": str(self._certificate), "cause": str(error)}
+            _log.warning("dates of the certificate not readable; its expiry is not checked", extra=extra)
+        self.check_dates()
 
     def _cause(self, error: Exception) -> str:
         """Return why the files cannot be used. OpenSSL names neither the file nor what it lacks."""

@@ -205,6 +205,12 @@ class Metrics:
         documentation = "Documents queued, in progress and stored."
         Gauge("kvasir_documents_held", documentation, registry=self._registry).set_function(count)
 
+    def watch_certificate(self, expiry_seconds: Callable[[], float]) -> None:
+        """Read the end of the TLS certificate, in seconds since 1970, from `expiry_seconds` at every scrape."""
+        documentation = "End of the TLS certificate in seconds since 1970, with --tls-certificate."
+        name = "kvasir_tls_certificate_expiry_timestamp_seconds"
+        Gauge(name, documentation, registry=self._registry).set_function(expiry_seconds)
+
     def document_finished(self, extension: str, outcome: str) -> None:
         """Count a document with this file extension (".docx") that was translated, failed or was deleted."""
         self._documents.labels(extension.removeprefix("."), outcome).inc()

@@ -19,6 +19,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from server.http.app import create_app
+from server.operations.metrics import Metrics
 from server.operations.settings import Settings
 from tests.architecture.project_files import ROOT, text_of
 from tests.fakes.echo import EchoGenerator, make_bundle
@@ -51,9 +52,9 @@ def _expressions() -> list[str]:
 
 def _drawn() -> list[str]:
     """Return the expressions that have a value as soon as texts and documents are translated."""
-    alerts = ("KvasirDown", "KvasirSlow", "KvasirEventLoopBlocked", "KvasirDocumentsFull")
+    alerts = ("KvasirDown", "KvasirSlow", "KvasirEventLoopBlocked", "KvasirDocumentsFull", "KvasirCertificateExpires")
     rules = yaml.safe_load(text_of("deploy/prometheus/alerts.yml"))["groups"][0]["rules"]
-    limits = {rule["alert"]: re.split(r"(?:>=|==|>) [0-9.]+$", rule["expr"].strip()) for rule in rules}
+    limits = {rule["alert"]: re.split(r"(?:>=|==|[<>]) [0-9.]+$", rule["expr"].strip()) for rule in rules}
     panels = [target["expr"] for panel in _dashboard()["panels"] for target in panel["targets"]]
     return [*panels, *(limits[alert][0] for alert in alerts)]
 
@@ -66,7 +67,9 @@ def _in_general(expression: str) -> str:
 def _served(echo: EchoGenerator) -> Iterator[str]:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(create_app(Settings(), [echo]), log_config=None))
+        observer = Metrics()
+        observer.watch_certificate(lambda: time.time() + 1e7)
+        server = uvicorn.Server(uvicorn.Config(create_app(Settings(), [echo], observer), log_config=None))
         thread = threading.Thread(target=server.run, args=([bound],))
         thread.start()
         address = f"127.0.0.1:{bound.getsockname()[1]}"

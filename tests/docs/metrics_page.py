@@ -17,6 +17,7 @@ def metrics_table() -> str:
     metrics = Metrics()
     metrics.watch([])
     metrics.watch_documents(lambda: 0)
+    metrics.watch_certificate(lambda: 0)
     lines = ["| metric | type | labels | meaning |", "|---|---|---|---|"]
     registry: CollectorRegistry = metrics._registry
     for collector in registry._collector_to_names:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import select
 import socket
 import ssl
@@ -9,6 +10,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from cryptography.x509 import load_pem_x509_certificate
 
 from tests.end_to_end.servers import PATIENCE_SECONDS, Served, started
 from tests.faults.raw_requests import CERTIFICATE, PROBE, closing, connect, exchange, open_socket, read_all
@@ -57,6 +59,13 @@ def test_what_a_client_offers_beside_a_handshake_is_ignored(served: Served, kind
     with context.wrap_socket(open_socket(served), server_hostname=name) as connection:
         connection.sendall(closing(PROBE))
         assert read_all(connection).startswith(b"HTTP/1.1 200 ")
+
+
+def test_the_end_of_the_certificate_is_a_metric(served: Served) -> None:
+    end = load_pem_x509_certificate(CERTIFICATE.read_bytes()).not_valid_after_utc.timestamp()
+    body = exchange(served, closing(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")).decode()
+    [value] = re.findall(r"^kvasir_tls_certificate_expiry_timestamp_seconds (.+)$", body, re.MULTILINE)
+    assert float(value) == end
 
 
 def test_what_is_no_tls_ends_its_connection_only(served: Served) -> None:

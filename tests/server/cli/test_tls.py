@@ -1,13 +1,35 @@
+import asyncio
+import logging
+import math
 import socket
 import ssl
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
+from server.cli.certificate_dates import CertificateDates
 from server.cli.tls import TlsCertificate
 
 CERTIFICATES = Path(__file__).parent  # self-signed, for tests only
+
+BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def _write_certificate(path: Path, begin: datetime, end: datetime, comment: str = "") -> None:
+    """Write a certificate for 127.0.0.1 that signs itself, and its key before it, to a PEM file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), begin, end)
+    key_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    pem = builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
+    path.write_bytes(key_pem + comment.encode() + b"\n" + pem)
 
 
 def _install(name: str, path: Path) -> Path:
@@ -100,3 +122,90 @@ def test_an_error_names_the_file_and_the_flag_that_mends_it(tmp_path: Path) -> N
         with pytest.raises(ValueError, match=message):
             TlsCertificate(*paths)
     TlsCertificate(only, only_key)
+
+
+def test_dates_are_those_of_the_first_certificate(tmp_path: Path) -> None:
+    path = tmp_path / "site.pem"
+    _write_certificate(
+        path, BEGIN, BEGIN + timedelta(days=90), comment="Subject: a chain as openssl x509 -text prints it"
+    )
+    _write_certificate(tmp_path / "issuer.pem", BEGIN, BEGIN + timedelta(days=1))
+    path.write_text(path.read_text() + (tmp_path / "issuer.pem").read_text())
+    dates = CertificateDates.read(path)
+    assert dates == CertificateDates(BEGIN, BEGIN + timedelta(days=90))
+    assert dates.fields() == {"valid_from": "2026-03-01T12:00:00Z", "valid_until": "2026-05-30T12:00:00Z"}
+
+
+@pytest.mark.parametrize("days", [6, 90, 365])
+def test_a_certificate_is_a_problem_outside_its_dates_and_near_their_end(days: int) -> None:
+    dates = CertificateDates(BEGIN, BEGIN + timedelta(days=days))
+    notice = timedelta(days=min(14, days / 5))
+    second = timedelta(seconds=1)
+    assert dates.problem(BEGIN - second) == "certificate not valid yet; check the clock"
+    assert dates.problem(BEGIN) is dates.problem(dates.end - notice) is None
+    assert (
+        dates.problem(dates.end - notice + second) == dates.problem(dates.end) == "certificate expires soon; renew it"
+    )
+    assert dates.problem(dates.end + second) == "certificate expired; renew it"
+
+
+def test_a_certificate_that_expires_is_reported_once_a_kind_and_again_when_it_is_loaded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, now = tmp_path / "site.pem", [BEGIN - timedelta(days=1)]
+    _write_certificate(path, BEGIN, BEGIN + timedelta(days=90))
+    certificate = TlsCertificate(path, None, lambda: now[0])
+    for day in range(90):
+        now[0] = BEGIN + timedelta(days=day)
+        certificate.check_dates()
+    now[0] = BEGIN + timedelta(days=91)
+    certificate.check_dates()
+    certificate.check_dates()
+    assert certificate.expiry_seconds() == (BEGIN + timedelta(days=90)).timestamp()
+    _write_certificate(path, BEGIN, BEGIN + timedelta(days=90, hours=1))
+    certificate.reload_if_changed()
+    _write_certificate(path, BEGIN, BEGIN + timedelta(days=180))
+    certificate.reload_if_changed()
+    assert certificate.expiry_seconds() == (BEGIN + timedelta(days=180)).timestamp()
+    warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert [(each.message.split(";")[0], getattr(each, "valid_until")) for each in warnings] == [  # noqa: B009
+        ("certificate not valid yet", "2026-05-30T12:00:00Z"),
+        ("certificate expires soon", "2026-05-30T12:00:00Z"),
+        ("certificate expired", "2026-05-30T12:00:00Z"),
+        ("certificate expired", "2026-05-30T13:00:00Z"),
+    ]
+
+
+def test_the_watch_checks_the_dates(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path, moments = tmp_path / "site.pem", [BEGIN, BEGIN + timedelta(days=91)]
+    _write_certificate(path, BEGIN, BEGIN + timedelta(days=90))
+    certificate = TlsCertificate(path, None, lambda: moments.pop(0))
+    with pytest.raises(IndexError):  # at the second check
+        asyncio.run(certificate.watch(0))
+    assert [record.message for record in caplog.records] == ["certificate expired; renew it"]
+
+
+def test_a_certificate_with_unreadable_dates_is_served(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(_: Path) -> CertificateDates:
+        raise ValueError("odd version")
+
+    path = _install("old", tmp_path / "site.pem")
+    monkeypatch.setattr(CertificateDates, "read", read)
+    certificate = TlsCertificate(path, None)
+    assert _name_shown(certificate.context) == "old"
+    assert math.isnan(certificate.expiry_seconds())
+    assert [record.message for record in caplog.records] == [
+        "dates of the certificate not readable; its expiry is not checked"
+    ]
+
+
+def test_a_certificate_of_an_unknown_version_has_no_dates(tmp_path: Path) -> None:
+    path = tmp_path / "site.pem"
+    _write_certificate(path, BEGIN, BEGIN + timedelta(days=90))
+    der = bytearray(ssl.PEM_cert_to_DER_cert(path.read_text()[path.read_text().index("-----BEGIN CERTIFICATE") :]))
+    der[der.index(b"\xa0\x03\x02\x01\x02") + 4] = 7
+    path.write_text(ssl.DER_cert_to_PEM_cert(bytes(der)))
+    with pytest.raises(ValueError, match="7"):
+        CertificateDates.read(path)
