@@ -1,5 +1,6 @@
 """The command `kvasir top`: load of a running server in a terminal, by model and by key."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -78,13 +79,12 @@ class Screen:
 def _heading(before: Sample, after: Sample) -> Text:
     seconds = _seconds(before, after)
     rates = {outcome: (count - before.outcomes.get(outcome, 0)) / seconds for outcome, count in after.outcomes.items()}
-    median, high = (quantile(share, before.latencies, after.latencies) for share in (0.5, 0.99))
     parts = [
         f"up {_duration(after.uptime_seconds)}",
         f"{after.requests_in_flight} in flight",
         *(f"{rate:.1f} {outcome}/s" for outcome, rate in sorted(rates.items()) if rate),
-        f"p50 {_milliseconds(median)}",
-        f"p99 {_milliseconds(high)}",
+        f"p50 {_latency(0.5, before, after)}",
+        f"p99 {_latency(0.99, before, after)}",
         f"cache {after.cached_share:.0%}",
     ]
     text = Text("  ".join(parts))
@@ -156,8 +156,14 @@ def _bar(value: int, maximum: int) -> Text:
     return Text("█" * filled + "·" * (_BAR_CELLS - filled), style="green" if filled < _BAR_CELLS else "yellow")
 
 
-def _milliseconds(seconds: float | None) -> str:
-    return "-" if seconds is None else f"≤ {seconds * 1000:.0f} ms"
+def _latency(share: float, before: Sample, after: Sample) -> str:
+    """Return a quantile of the durations of requests, as far as the buckets of the histogram show it."""
+    seconds = quantile(share, before.latencies, after.latencies)
+    if seconds is None:
+        return "-"
+    if math.isinf(seconds):  # the last bucket: slower than the bound of the last but one
+        return f"> {max((bound for bound in after.latencies if bound < seconds), default=0.0):g} s"
+    return f"≤ {seconds * 1000:.0f} ms"
 
 
 def _duration(seconds: float) -> str:
