@@ -166,3 +166,18 @@ def test_a_body_over_the_limit_is_rejected_with_its_number(proxy: Proxy, tmp_pat
     _, status, answer = proxy.request("/v1/translate", *flags)
     assert status == 413
     assert "at most 4000000 bytes" in answer
+
+
+@pytest.mark.parametrize("flags", [(), ("--header", "Transfer-Encoding: chunked", "--http1.1")])
+def test_a_body_over_the_limit_of_the_proxy_is_rejected_in_the_format_of_the_server(
+    proxy: Proxy, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    document = tmp_path / "long.txt"
+    document.write_bytes(b"a" * (21 << 20))
+    upload = ["--form", f"file=@{document}", "--form", "source=en", "--form", "target=de"]
+    _, status, answer = proxy.request("/v1/documents", *upload, *flags)
+    assert status == 413
+    assert re.search(r"^content-type: application/json", answer, re.MULTILINE | re.IGNORECASE)
+    error = json.loads(answer[answer.rindex("\n{") :])["error"]
+    assert error["code"] in ("body_too_large", "document_too_large")  # of nginx; of the server behind Caddy
+    assert "bytes" in error["message"]

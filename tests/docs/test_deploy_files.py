@@ -55,6 +55,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
 def test_the_proxies_allow_the_time_and_the_size_that_the_server_does() -> None:
     site = text_of("deploy/nginx.conf")
     assert f"client_max_body_size {Settings.model_fields['max_file_megabytes'].default}m;" in site
+    assert f"at most {Settings.model_fields['max_file_megabytes'].default << 20} bytes" in site
     [timeout] = [line.split()[1] for line in site.splitlines() if line.strip().startswith("proxy_read_timeout")]
     assert int(timeout.removesuffix("s;")) > _default("request_timeout_seconds")
 
