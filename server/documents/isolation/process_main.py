@@ -11,7 +11,7 @@ import signal
 import socket
 import traceback
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -48,7 +48,11 @@ def run(socket_number: int, max_memory_bytes: int) -> None:
     # long as reading it.
     gc.freeze()
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
-    with socket.socket(fileno=socket_number) as connection, connection.makefile("rwb") as stream:
+    with (
+        suppress(ConnectionError),  # the serving process was killed: no one reads an answer or an error
+        socket.socket(fileno=socket_number) as connection,
+        connection.makefile("rwb") as stream,
+    ):
         _limit_memory(max_memory_bytes)
         server = _DocumentServer(cast(BinaryIO, stream))
         server.send({"type": "ready"})
