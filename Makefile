@@ -201,13 +201,13 @@ ray-test: $(DEV_STAMP)  ## Kvasir behind a local Ray of two replicas: throughput
 
 MUTATE := $(VENV)-mutate
 
-mutate: $(DEV_STAMP)  ## Change FILES at random, SAMPLE=20 times each; print the changes that no test notices
+mutate: $(DEV_STAMP)  ## Change FILES at random, SAMPLE=20 times each (SEED=1); print the changes that no test notices
 	@test -n "$(FILES)" || { echo 'make mutate FILES="server/engine/scheduler.py ..." SAMPLE=20' >&2; exit 1; }
 	$(PYTHON) -m venv $(MUTATE)
 	@$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
 		> $$($(MUTATE)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/project.pth
 	@$(call pip-install,$(MUTATE),-c constraints.txt cosmic-ray==8.7.0)
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(MUTATE)/bin/python -m tests.mutate --sample $(or $(SAMPLE),20) $(FILES)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(MUTATE)/bin/python -m tests.mutate --sample $(or $(SAMPLE),20) --seed $(or $(SEED),1) $(FILES)
 
 sanitize: $(DEV_STAMP)  ## The native operators under ASAN and UBSAN with drawn shapes; needs clang-19 (or CLANG=)
 	$(BIN)/python -m tests.kernels.sanitize

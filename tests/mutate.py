@@ -8,6 +8,7 @@ test notices are printed; docs/decisions/mutants.md lists the known ones with th
 import argparse
 import contextlib
 import importlib
+import importlib.util
 import os
 import random
 import shutil
@@ -21,7 +22,8 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.narrow_tests import ROOT, tests_of
+
 _OPERATORS = (
     "core/ReplaceComparisonOperator",
     "core/ReplaceTrueWithFalse",
@@ -54,7 +56,7 @@ _HTTP = "tests/server/http"
 _FORMATS = "tests/server/documents/formats"
 _READERS = "tests/server/text/readers"
 _PROTECTION = ("found_items", "protected_sentence", "model_input", "answer_writer", "sign_placement", "substitutes")
-# Beside the test file whose path and name follow the module's.
+# What `narrow_tests.py` misses.
 _TESTS: dict[str, tuple[str, ...]] = {
     "server/engine/scheduler.py": (
         f"{_ENGINE}/test_fair_shares.py",
@@ -63,11 +65,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_WORKERS}/test_thread_lending.py",
         f"{_WORKERS}/test_call_feeder.py",
     ),
-    "server/operations/api_keys/key_gate.py": ("tests/server/operations/api_keys/test_key_gate_files.py",),
-    "server/operations/model_set.py": (
-        "tests/server/operations/test_model_loading.py",
-        "tests/server/http/admin/test_admin.py",
-    ),
+    "server/operations/model_set.py": ("tests/server/operations/test_model_loading.py",),
     "server/http/middleware/upload_admission.py": ("tests/server/http/test_api_keys.py",),
     "server/engine/search_group.py": (
         f"{_ENGINE}/test_engine.py",
@@ -78,12 +76,6 @@ _TESTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         (f"server/engine/decoding/{name}.py" for name in ("request_decoder", "independent_search", "forced_search")),
         (f"{_DECODING}/test_options.py", f"{_DECODING}/test_any_options.py"),
-    ),
-    "server/workers/sentence_cache.py": (
-        f"{_WORKERS}/test_cache_admission.py",
-        f"{_WORKERS}/test_sentence_cache_size.py",
-        f"{_WORKERS}/test_coalescing.py",
-        f"{_WORKERS}/test_streaming.py",
     ),
     "server/engine/decoding/constrained_beam_search.py": (
         f"{_DECODING}/test_options.py",
@@ -117,6 +109,12 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_HTTP}/monitoring/test_metrics.py",
         f"{_HTTP}/admin/test_admin.py",
         f"{_HTTP}/test_tracing.py",
+    ),
+    "server/http/middleware/authentication.py": (f"{_HTTP}/test_api_keys.py", f"{_HTTP}/test_errors_of_keys.py"),
+    "server/http/requests/parameters.py": (
+        f"{_HTTP}/protocols/deepl/test_texts.py",
+        f"{_HTTP}/protocols/libretranslate/test_texts.py",
+        f"{_HTTP}/protocols/native/test_event_stream.py",
     ),
     "server/http/responses/errors.py": (f"{_HTTP}/protocols/deepl/test_multilingual.py",),
     **dict.fromkeys(
@@ -168,13 +166,6 @@ class Mutant:
         """The removed and added lines."""
         lines = unified_diff(self.code.splitlines(), self.changed.splitlines(), lineterm="", n=0)
         return "\n".join(line for line in lines if not line.startswith(("---", "+++")))
-
-
-def tests_of(file: str) -> list[str]:
-    """Return the test files of a module."""
-    path = Path(file)
-    own = Path("tests") / path.parent / f"test_{path.name}"
-    return [str(each) for each in (own, *map(Path, _TESTS.get(file, ()))) if (ROOT / each).is_file()]
 
 
 def mutants_of(file: str, count: int, seed: int) -> list[Mutant]:
@@ -246,6 +237,12 @@ def is_noticed(tests: Sequence[str], timeout_seconds: float, *, is_quiet: bool =
     return status != 0
 
 
+def _write(file: Path, code: str) -> None:
+    # Python compiles a file again whose size or second of change differs; two mutants can have both in common.
+    Path(importlib.util.cache_from_source(file)).unlink(missing_ok=True)
+    file.write_text(code, encoding="utf-8")
+
+
 def _show(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
@@ -265,18 +262,18 @@ def main(arguments: Sequence[str]) -> int:
     num_noticed = 0
     with copied_project() as copy:
         for file in options.files:
-            tests, begun = tests_of(file), time.monotonic()
+            tests, begun = tests_of(file, _TESTS.get(file, ())), time.monotonic()
             if not tests or is_noticed(tests, 300, is_quiet=False):
                 raise SystemExit(f"{file}: no tests, or they fail without a change")
             limit = 10 + 5 * (time.monotonic() - begun)
             own = [mutant for mutant in sampled if mutant.file == file]
             alive = []
             for mutant in own:
-                (copy / file).write_text(mutant.changed, encoding="utf-8")
+                _write(copy / file, mutant.changed)
                 if not is_noticed(tests, limit):
                     alive.append(mutant)
                     _show(f"{file}: not noticed\n{mutant.change}\n")
-            (copy / file).write_text((ROOT / file).read_text(encoding="utf-8"), encoding="utf-8")
+            _write(copy / file, (ROOT / file).read_text(encoding="utf-8"))
             num_noticed += len(own) - len(alive)
             _show(f"{file}: {len(own) - len(alive)} of {len(own)} noticed")
     _show(f"{num_noticed} of {len(sampled)} noticed")
