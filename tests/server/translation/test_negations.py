@@ -85,6 +85,17 @@ def test_a_negation_that_cannot_be_had_ends_after_two_searches(bundle: Bundle) -
     assert len(rounds) <= 4
 
 
+@pytest.mark.parametrize("text", ["Smoking is forbidden.", "SMOKING IS FORBIDDEN."])
+def test_the_last_search_has_one_hypothesis_which_is_the_answer(bundle: Bundle, text: str) -> None:
+    sent = (text.capitalize(), text.lower())
+    required = dict.fromkeys(sent, "Rauchen ist nicht verboten.")
+    engine = Answering(bundle, dict.fromkeys(sent, "Rauchen."), required)
+    request = TranslationRequest((text,), "en", "de", _BEAMS)
+    result = asyncio.run(Pipeline(engine, TranslationLimits()).translate(request))
+    assert result.translations[0].text.lower() == "rauchen ist nicht verboten."
+    assert [each.params.num_hypotheses for batch in engine.batches for each in batch] == [4, 4, 1]
+
+
 def test_samples_are_left_as_they_are(bundle: Bundle) -> None:
     options = DecodingOptions(temperature=1.0, seed=1)
     result, rounds = _translate(bundle, {_TEXT: _LOST}, {_TEXT: _KEPT}, _TEXT, options=options)

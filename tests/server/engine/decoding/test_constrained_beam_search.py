@@ -157,6 +157,13 @@ def test_the_search_goes_on_while_a_beam_can_improve_the_hypotheses() -> None:
     assert _answers(done) == [(1,), (1, 2, 2)]
 
 
+def test_the_search_ends_when_as_many_hypotheses_as_wanted_have_the_phrase() -> None:
+    # Behind (1,), no continuation of this length is better. (1, 2) would have the better mean.
+    table = spelled_out({(): [0, 1, 0], (1,): [0.55, 0, 0.45]})
+    [done] = FakeEngine(table).run([request(SOURCE, sentence_params(1, 1.0, 6, required_phrases=((1,),)))])
+    assert _answers(done) == [(1,)]
+
+
 def test_a_phrase_inside_a_longer_word_is_not_enough() -> None:
     # 4 is the phrase, 5 continues its word and is far more likely than 6, which begins another one.
     row = [0.3, 0.05, 0.05, 0.0, 0.1, 0.4, 0.1]

@@ -13,13 +13,20 @@ def _rules(language: str) -> BoundaryRules:
     return rules
 
 
+# Wrong cases of some 255 each: with the lines at hand, and held out. Better rules get smaller numbers.
+_NUM_WRONG = {
+    **{"en": (4, 3), "de": (0, 2), "fr": (4, 2), "es": (1, 2)},
+    **{"it": (5, 3), "pt": (4, 5), "nl": (4, 8), "pl": (8, 10)},
+}
+
+
 @pytest.mark.parametrize("held_out", [False, True])
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_nineteen_of_twenty_hard_cases_are_split_right(language: str, held_out: bool) -> None:
+def test_all_hard_cases_but_a_few_are_split_right(language: str, held_out: bool) -> None:
     cases = hard_cases(language, held_out=held_out)
-    assert len(cases) >= 50
+    assert len(cases) >= 250
     wrong = wrong_cases(cases, lambda text: list(_rules(language).sentences(text)))
-    assert len(wrong) <= 0.05 * len(cases), wrong
+    assert len(wrong) == _NUM_WRONG[language][held_out], wrong
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
