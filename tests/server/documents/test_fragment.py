@@ -1,12 +1,112 @@
 import gc
 
-from server.documents.fragment import Atom, Wrap, plain_texts, with_plain_texts
+import pytest
+
+from server.documents.fragment import (
+    AllFragments,
+    Atom,
+    Fragment,
+    Wrap,
+    as_window,
+    from_html,
+    has_words,
+    joined,
+    next_window,
+    num_characters,
+    plain_texts,
+    shape,
+    texts_in,
+    to_html,
+    with_plain_texts,
+)
 
 _FRAGMENT = ("a ", Wrap(1, ("soft ", Wrap(2, ("link",), is_soft=False), " word")), Atom(3), " end")
+_SOFT = (Wrap(1, ("one",)), " < two ", Atom(2, "x & y"))
 
 
 def test_hard_elements_divide_the_plain_texts() -> None:
     assert plain_texts(_FRAGMENT) == ["a soft ", "link", " word", " end"]
+    assert plain_texts(("plain",)) == ["plain"]
+    assert plain_texts(("a ", Wrap(1, ("b", Wrap(2, (" c",)))), "d")) == ["a b cd"]
+    assert plain_texts((Atom(1), Atom(2))) == []
+
+
+def test_a_document_is_read_in_windows_unless_it_is_held() -> None:
+    values = iter(range(5))
+    assert [next_window(values, 2, is_held=False) for _ in range(4)] == [[0, 1], [2, 3], [4], []]
+    assert next_window(iter(range(5)), 2, is_held=True) == [0, 1, 2, 3, 4]
+    assert isinstance(as_window([("a",)], is_held=True), AllFragments)
+    assert not isinstance(as_window([("a",)], is_held=False), AllFragments)
+
+
+def test_neighbouring_texts_are_joined_and_empty_ones_dropped() -> None:
+    assert joined(["a", "", "b", Atom(1), "", Atom(2), "c", "d"]) == ("ab", Atom(1), Atom(2), "cd")
+    assert joined(["", ""]) == ()
+
+
+def test_texts_are_those_of_all_depths_without_atoms() -> None:
+    assert list(texts_in(_FRAGMENT)) == ["a ", "soft ", "link", " word", " end"]
+    assert num_characters(_FRAGMENT) == len("a soft link word end")
+    assert num_characters(("abc",)) == 3
+    assert num_characters((Atom(1, "code"),)) == 0
+    assert has_words(("12 ", Wrap(1, ("x",))))
+    assert not has_words(("12 – ", Wrap(1, ("3",)), Atom(2, "code")))
+
+
+def test_fragments_with_other_texts_have_the_same_shape() -> None:
+    other = ("b", Wrap(1, ("hard ", Wrap(2, ("x",), is_soft=False), "")), Atom(3), "")
+    assert shape(other) == shape(_FRAGMENT)
+    assert shape(other) != shape(_FRAGMENT[:-1])
+    assert shape((Wrap(1, ("a",)),)) != shape((Wrap(2, ("a",)),))
+    assert shape((Atom(1),)) != shape((Atom(2),))
+
+
+def test_html_has_the_keys_as_ids() -> None:
+    assert to_html(_SOFT) == '<span id="1">one</span> &lt; two <code id="2">x &amp; y</code>'
+    assert to_html((Atom(3), Wrap(4, (Wrap(5, ('"',)),)))) == '<img id="3"><span id="4"><span id="5">"</span></span>'
+    assert from_html(to_html(_SOFT), _SOFT) == _SOFT
+    assert from_html(to_html(_FRAGMENT), _FRAGMENT) == _FRAGMENT
+
+
+@pytest.mark.parametrize(
+    ("translated", "expected"),
+    [
+        ('<code id="2">z</code><span id="1">a</span>', (Atom(2, "x & y"), Wrap(1, ("a",)))),
+        (
+            '<span id="1">a</span><code id="2"></code><span id="1">b</span>',
+            (Wrap(1, ("a",)), Atom(2, "x & y"), Wrap(1, ("b",))),
+        ),
+        ('<span id="1">a</span>', None),
+        ('<code id="2"></code>', None),
+        ('<span id="1"></span><code id="2"></code><code id="2"></code>', None),
+        ('<span id="1"><b>a</b></span><code id="2"></code>', None),
+        ('<span id="1">a</span><code id="2"></code><i id="7">x</i>', None),
+        ('<span id="1">a</span><code id="2"></code><!-- x -->', None),
+    ],
+)
+def test_every_element_must_be_in_a_translation(translated: str, expected: Fragment | None) -> None:
+    assert from_html(translated, _SOFT) == expected
+
+
+def test_a_link_must_stay_in_one_piece() -> None:
+    link = (Wrap(1, ("a",), is_soft=False),)
+    assert from_html('<span id="1">b</span>', link) == (Wrap(1, ("b",), is_soft=False),)
+    assert from_html('<span id="1">b</span><span id="1">c</span>', link) is None
+
+
+def test_plain_translations_take_the_formatting_of_the_longest_text() -> None:
+    assert with_plain_texts(_FRAGMENT, ["A", "LINK", "W", "E"]) == (
+        Wrap(1, ("A", Wrap(2, ("LINK",), is_soft=False), "W")),
+        Atom(3),
+        "E",
+    )
+    assert with_plain_texts(("a", Wrap(1, ("b",))), ["X"]) == ("X",)
+    assert with_plain_texts(("a", Wrap(1, ("bc",))), ["X"]) == (Wrap(1, ("X",)),)
+    assert with_plain_texts(("plain",), ["X"]) == ("X",)
+    # A link without a text is still one.
+    assert with_plain_texts((Wrap(1, (), is_soft=False), "a"), ["X"]) == (Wrap(1, (), is_soft=False), "X")
+    with pytest.raises(ValueError, match="zip"):
+        with_plain_texts(_FRAGMENT, ["A", "LINK"])
 
 
 def test_the_texts_of_fragments_leave_nothing_to_the_garbage_collector() -> None:

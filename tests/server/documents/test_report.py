@@ -1,0 +1,50 @@
+from server.documents.report import DocumentReport
+from server.interface.request import FinishReason
+from server.text.source_check import KeepReason
+from server.translation.token_counts import TokenCounts
+from server.translation.types import Phases, SentenceQuality, Translation, TranslationResult
+
+
+def _result(
+    *qualities: tuple[float | None, int], num_low: int = 0, recovered: int = 0, incomplete: int = 0
+) -> TranslationResult:
+    """Return a result with texts of these qualities and numbers of source tokens."""
+    translations = [
+        Translation(
+            "x",
+            tokens,
+            1,
+            FinishReason.STOP,
+            0.0,
+            quality=quality,
+            low_quality=(SentenceQuality("a", "b", 0.1),) * num_low,
+        )
+        for quality, tokens in qualities
+    ]
+    kept = {KeepReason.NO_WORDS: 2}
+    return TranslationResult(
+        translations,
+        Phases(),
+        TokenCounts.of(()),
+        0,
+        outcomes={"recovered": recovered, "incomplete": incomplete},
+        kept_sentences=kept,
+    )
+
+
+def test_the_numbers_of_all_blocks_are_added() -> None:
+    report = DocumentReport()
+    report.add(_result((0.5, 10), recovered=1, incomplete=2, num_low=3))
+    report.add(_result((None, 5), recovered=4))
+    assert (report.recovered, report.incomplete, report.low_quality) == (5, 2, 3)
+    assert report.kept == {KeepReason.NO_WORDS: 4}
+
+
+def test_the_quality_is_a_mean_over_source_tokens() -> None:
+    report = DocumentReport()
+    assert report.quality is None
+    report.add(_result((None, 100)))
+    assert report.quality is None
+    report.add(_result((0.9, 30), (0.5, 10)))
+    report.add(_result((0.33333, 20), (None, 7)))
+    assert report.quality == round((0.9 * 30 + 0.5 * 10 + 0.33333 * 20) / 60, 4)
