@@ -122,7 +122,8 @@ class KeyFile:
                 self._database.execute(f"ALTER TABLE keys ADD COLUMN {column} INTEGER")
         with suppress(OSError):  # of another user, or on a read-only file system
             self._path.chmod(0o600)
-        self._identity = self._identity_on_disk()
+        self._identity, self._stamp = self._state_on_disk()
+        self._version = self.version()
 
     def add(self, name: str, limits: KeyLimits, expires: datetime | None = None) -> tuple[ApiKey, str]:
         """Create a key. Return it with its text, which cannot be had again. Raises ValueError for an invalid name."""
@@ -131,7 +132,7 @@ class KeyFile:
         secret = secrets.token_urlsafe(_SECRET_BYTES)
         key = ApiKey(secrets.token_hex(_ID_BYTES), name, _digest(secret), _now(), expires, None, limits)
         until = None if expires is None else expires.isoformat()
-        with self._usable(), self._database:
+        with self._transaction():
             self._database.execute(
                 "INSERT INTO keys (id, name, secret_sha256, created, expires, requests_per_minute, characters_per_day, "
                 "waiting_sentences, documents) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -147,7 +148,7 @@ class KeyFile:
 
     def revoke(self, key_id: str) -> ApiKey:
         """Revoke a key for good. Raises ValueError if it does not exist."""
-        with self._usable(), self._database:
+        with self._transaction():
             self._database.execute(
                 "UPDATE keys SET revoked = coalesce(revoked, ?) WHERE id = ?", (_now().isoformat(), key_id)
             )
@@ -155,7 +156,7 @@ class KeyFile:
 
     def limit(self, key_id: str, changes: Mapping[str, int | None]) -> ApiKey:
         """Change some limits of a key. Raises ValueError if it does not exist."""
-        with self._usable(), self._database:
+        with self._transaction():
             self._database.execute("BEGIN IMMEDIATE")  # before reading: two changes at once are both kept
             if (key := self.all().get(key_id)) is not None:
                 self._database.execute(
@@ -172,9 +173,18 @@ class KeyFile:
             return int(version)
 
     def was_replaced(self) -> bool:
-        """Return whether the path leads to another file than the one that is open. Raises if it leads to none."""
+        """Return whether the path leads to another file than the one that is open. Raises if it leads to none.
+
+        So does a file that was copied over the open one. SQLite compares counters of changes only: with the same count,
+        it would go on with pages of the old content, and write them into the new one.
+        """
         with self._usable():
-            return self._identity_on_disk() != self._identity
+            identity, stamp = self._state_on_disk()
+            version = self.version()
+            if identity != self._identity or (stamp != self._stamp and version == self._version):
+                return True
+            self._stamp, self._version = stamp, version
+            return False
 
     def usage(self, day: str | None = None) -> dict[str, Usage]:
         """Return the usage of each key on a day (YYYY-MM-DD), or in all."""
@@ -195,7 +205,7 @@ class KeyFile:
             for each_day, usage_of_day in usage.items()
             for key, each in usage_of_day.items()
         ]
-        with self._usable(), self._database:
+        with self._transaction():
             self._database.executemany(
                 "INSERT INTO usage SELECT id, ?, ?, ? FROM keys WHERE id = ? ON CONFLICT DO UPDATE SET "
                 "requests = requests + excluded.requests, characters = characters + excluded.characters",
@@ -216,9 +226,18 @@ class KeyFile:
                 raise
             raise KeyFileError(f"{self._path} cannot be used as a file of API keys: {error}") from error
 
-    def _identity_on_disk(self) -> tuple[int, int]:
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Write all or nothing. The version is the same after writes of this connection."""
+        with self._usable():
+            with self._database:
+                yield
+            self._stamp = self._state_on_disk()[1]
+
+    def _state_on_disk(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return what identifies the file, and what differs after each write to it."""
         found = self._path.stat()
-        return found.st_dev, found.st_ino
+        return (found.st_dev, found.st_ino), (found.st_mtime_ns, found.st_size)
 
     def _find(self, key_id: str) -> ApiKey:
         key = self.all().get(key_id)
