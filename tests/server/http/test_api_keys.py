@@ -1,16 +1,12 @@
 import io
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from server.http.app import create_app
 from server.operations.api_keys.key_file import KeyFile, KeyLimits
-from server.operations.settings import Settings
-from tests.fakes.echo import EchoGenerator
 
 TEXT = {"text": "Good morning.", "source": "en", "target": "de"}
 PATIENCE_SECONDS = 60
@@ -30,22 +26,6 @@ OPEN = {
     "/microsoft/languages",
     "/translator/text/v3.0/languages",
 }
-
-
-@pytest.fixture
-def keys(tmp_path: Path) -> KeyFile:
-    return KeyFile(tmp_path / "keys.sqlite")
-
-
-@pytest.fixture
-def app(tmp_path: Path, keys: KeyFile, echo: EchoGenerator) -> FastAPI:
-    return create_app(Settings(api_keys=tmp_path / "keys.sqlite"), [echo])
-
-
-@pytest.fixture
-def client(app: FastAPI) -> Iterator[TestClient]:
-    with TestClient(app) as client:
-        yield client
 
 
 @pytest.fixture

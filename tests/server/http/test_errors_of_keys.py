@@ -1,18 +1,15 @@
 """Errors of API keys, and the characters counted, in every protocol."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from server.http.app import create_app
 from server.http.protocols.registry import PROTOCOLS
 from server.interface.errors import EngineFailed, QueueFull
 from server.operations.api_keys.key_file import KeyFile, KeyLimits
-from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator
 
 TEXT = "Good morning."
@@ -65,22 +62,6 @@ def _without_messages(body: object) -> object:
     if not isinstance(body, dict):
         return MESSAGE if isinstance(body, str) and " " in body else body
     return {name: _without_messages(value) for name, value in body.items()}
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> KeyFile:
-    return KeyFile(tmp_path / "keys.sqlite")
-
-
-@pytest.fixture
-def app(file: KeyFile, tmp_path: Path, echo: EchoGenerator) -> FastAPI:
-    return create_app(Settings(api_keys=tmp_path / "keys.sqlite"), [echo])
-
-
-@pytest.fixture
-def client(app: FastAPI) -> Iterator[TestClient]:
-    with TestClient(app) as client:
-        yield client
 
 
 def _google(code: int, status: str, reason: str) -> dict[str, object]:
@@ -156,10 +137,10 @@ def test_every_protocol_is_in_the_table() -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_errors_have_the_status_and_the_fields_of_their_protocol(
-    app: FastAPI, client: TestClient, file: KeyFile, name: str
+    app: FastAPI, client: TestClient, keys: KeyFile, name: str
 ) -> None:
-    slow = _added(app, file, KeyLimits(requests_per_minute=1))
-    poor = _added(app, file, KeyLimits(characters_per_day=len(TEXT) + 1))
+    slow = _added(app, keys, KeyLimits(requests_per_minute=1))
+    poor = _added(app, keys, KeyLimits(characters_per_day=len(TEXT) + 1))
     call = CALLS[name]
     for key in (slow, poor):
         assert call.send(client, key)[0] == 200
@@ -173,9 +154,9 @@ def test_errors_have_the_status_and_the_fields_of_their_protocol(
 
 @pytest.mark.parametrize("name", CALLS)
 def test_characters_are_counted_once_and_those_of_rejected_requests_never(
-    app: FastAPI, client: TestClient, file: KeyFile, echo: EchoGenerator, name: str, monkeypatch: pytest.MonkeyPatch
+    app: FastAPI, client: TestClient, keys: KeyFile, echo: EchoGenerator, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key = _added(app, file, KeyLimits(characters_per_day=3 * len(TEXT)))
+    key = _added(app, keys, KeyLimits(characters_per_day=3 * len(TEXT)))
     headers = {"Authorization": f"Bearer {key}"}
 
     def used() -> object:
