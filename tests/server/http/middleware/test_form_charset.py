@@ -1,0 +1,89 @@
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from starlette.exceptions import HTTPException
+from starlette.types import Message, Receive, Scope, Send
+
+from server.http.middleware.form_charset import FormCharset
+from server.http.responses.error_formats import ErrorFormats
+
+MULTIPART = "multipart/form-data; boundary=b"
+
+
+def _status(content_type: str, body: Sequence[bytes] = (b"",)) -> int:
+    """Return 200 if the application receives the whole body, else the status of the rejection."""
+    pending = [{"type": "http.request", "body": part} for part in body]
+    statuses: list[int] = []
+
+    async def receive() -> Message:
+        return pending.pop(0)
+
+    async def send(message: Message) -> None:
+        statuses.extend([message["status"]] if "status" in message else [])
+
+    async def app(_: Scope, receive: Receive, __: Send) -> None:
+        for _part in body:
+            await receive()
+        statuses.append(200)
+
+    headers = [(b"content-type", content_type.encode())]
+    scope = {"type": "http", "method": "POST", "path": "/translate", "headers": headers}
+    try:
+        asyncio.run(FormCharset(app, ErrorFormats({}))(scope, receive, send))
+    except HTTPException as error:
+        return error.status_code if error.detail == "the charset of a form must be UTF-8. Given: punycode" else 0
+    [status] = statuses
+    return status
+
+
+@pytest.mark.parametrize(
+    ("content_type", "is_accepted"),
+    [
+        ("application/x-www-form-urlencoded", True),
+        ("application/x-www-form-urlencoded; charset=UTF-8", True),
+        ("application/x-www-form-urlencoded; charset=punycode", False),
+        (MULTIPART, True),
+        (MULTIPART + "; charset=ascii", True),
+        (MULTIPART + "; charset=idna", False),
+        ("multipart/form-data", True),
+        ("multipart/form-data; boundary=" + "b" * 256, True),
+        ("multipart/form-data; boundary=" + "b" * 257, False),
+        ("application/json", True),
+        ("application/json; charset=punycode", True),
+        ("text/plain; charset=punycode", True),
+        ("", True),
+    ],
+)
+def test_forms_in_other_character_sets_are_rejected(content_type: str, is_accepted: bool) -> None:
+    assert (_status(content_type) == 200) == is_accepted
+
+
+def _part(charset: str, file: str = "") -> bytes:
+    declared = f"Content-Type: text/plain{charset}\r\n" if charset else ""
+    return f'--b\r\nContent-Disposition: form-data; name="q"{file}\r\n{declared}\r\nTea.\r\n'.encode()
+
+
+@pytest.mark.parametrize(
+    ("parts", "is_accepted"),
+    [
+        ([_part("")], True),
+        ([_part("; charset=utf-8")], True),
+        ([_part("; charset=punycode")], False),
+        ([_part(""), _part("; charset=punycode")], False),
+        ([_part("; charset=punycode", '; filename="a.txt"')], True),
+        ([_part("; charset=punycode", '; filename="a.txt"'), _part("")], True),
+        ([_part("", '; filename="a.txt"'), _part("; charset=punycode")], False),
+    ],
+)
+@pytest.mark.parametrize("size", [7, 1000])
+def test_fields_of_a_form_in_other_character_sets_are_rejected(
+    parts: list[bytes], is_accepted: bool, size: int
+) -> None:
+    body = b"".join(parts) + b"--b--\r\n"
+    chunks = [body[begin : begin + size] for begin in range(0, len(body), size)]
+    assert _status(MULTIPART, chunks) == (200 if is_accepted else 400)
+
+
+def test_a_malformed_form_is_left_to_its_own_parser() -> None:
+    assert _status(MULTIPART, [b"--x\r\nno form", b"at all"]) == 200
