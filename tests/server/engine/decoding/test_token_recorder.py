@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+
+from server.engine.decoding.cross_attention import CrossAttention
+from server.engine.decoding.request_rows import RequestRows
+from server.engine.decoding.token_recorder import TokenRecorder
+from server.interface.request import FinishReason, Hypothesis, SentenceParams
+from tests.fakes.sentence_params import sentence_params
+
+END = 0
+LOGITS = np.array([[0.0, 1.0, 3.0, 2.0]], np.float32)
+NORMALIZER = np.array([4.0], np.float32)
+
+
+def _rows(queries: np.ndarray | None = None) -> RequestRows:
+    none = np.zeros((1, 0))
+    return RequestRows(none.astype(np.int64), none.astype(np.float32), NORMALIZER, LOGITS, queries)
+
+
+def _recorded(params: SentenceParams, *tokens: int) -> TokenRecorder:
+    """Return a recorder of the steps that wrote these tokens, each with a log-probability of minus its number."""
+    recorder = TokenRecorder(params, None, END)
+    for length, token in enumerate(tokens):
+        prefix = np.array([tokens[:length]], np.int32).reshape(1, length)
+        candidates, log_probs = np.array([[token, 9]]), np.array([[-float(token), -np.inf]], np.float32)
+        recorder.record(prefix, candidates, log_probs, _rows())
+    return recorder
+
+
+@pytest.mark.parametrize(
+    ("options", "is_requested", "records_candidates"),
+    [
+        ({}, False, False),
+        ({"return_token_scores": True}, True, True),
+        ({"forced_target": (1, 0)}, True, True),
+        ({"num_token_alternatives": 2}, True, True),
+        ({"return_attention": True}, True, False),
+        ({"repetition_penalty": 1.5}, True, False),
+        ({"beam_size": 4, "num_beam_groups": 2}, True, False),
+    ],
+)
+def test_records_are_kept_for_details_and_for_scores_that_a_search_changes(
+    options: dict[str, object], is_requested: bool, records_candidates: bool
+) -> None:
+    params = sentence_params(**options)
+    assert TokenRecorder.is_requested(params) is is_requested
+    assert TokenRecorder(params, None, END).records_candidates is records_candidates
+
+
+def test_a_hypothesis_gets_the_log_probability_of_the_model() -> None:
+    recorder = _recorded(sentence_params(return_token_scores=True), 2, 3, END)
+    stopped = recorder.annotate(Hypothesis([2, 3], -99.0, -7.0, FinishReason.STOP))
+    assert (stopped.log_probability, stopped.score) == (-5.0, -7.0)
+    assert stopped.details is not None
+    assert stopped.details.log_probabilities == [-2.0, -3.0, 0.0]
+    cut = recorder.annotate(Hypothesis([2, 3], -99.0, -7.0, FinishReason.LENGTH))
+    assert cut.details is not None
+    assert cut.details.log_probabilities == [-2.0, -3.0]
+    assert recorder.log_probabilities(np.array([2, 9], np.int32)) == [-2.0, -np.inf]  # an impossible candidate
+
+
+def test_the_prefix_has_details_and_costs_nothing() -> None:
+    recorder = _recorded(sentence_params(return_token_scores=True, target_prefix=(2,)), 2, 3, END)
+    found = recorder.annotate(Hypothesis([2, 3], -99.0, 0.0, FinishReason.STOP))
+    assert found.log_probability == -3.0
+    assert found.details is not None
+    assert found.details.log_probabilities == [-2.0, -3.0, 0.0]
+
+
+def test_alternatives_are_the_most_likely_tokens() -> None:
+    recorder = _recorded(sentence_params(num_token_alternatives=2), 1, END)
+    details = recorder.annotate(Hypothesis([1], 0.0, 0.0, FinishReason.STOP)).details
+    assert details is not None
+    assert details.alternatives == [[(2, -1.0), (3, -2.0)]] * 2
+    assert details.log_probabilities == []
+    assert details.attention is None
+    assert _recorded(sentence_params(repetition_penalty=2.0), 1, END).details(*[np.zeros(0, np.int32)] * 2) is None
+
+
+def test_samples_with_the_same_prefix_share_a_record() -> None:
+    recorder = TokenRecorder(sentence_params(return_token_scores=True), None, END)
+    empty = np.zeros((2, 0), np.int32)
+    candidates, log_probs = np.array([[1], [2]]), np.array([[-1.0], [-2.0]], np.float32)
+    recorder.record(empty, candidates, log_probs, _rows())
+    assert recorder.log_probabilities(np.array([1], np.int32)) == [-1.0]
+    assert recorder.log_probabilities(np.array([2], np.int32)) == [-2.0]
+
+
+def test_attention_is_that_of_each_token_of_the_answer() -> None:
+    params = sentence_params(return_attention=True)
+    attention = CrossAttention(params, 1.0)
+    attention.set_keys(np.array([[[1.0], [0.0]]], np.float32))
+    recorder = TokenRecorder(params, attention, END)
+    for length, query in enumerate((5.0, -5.0, 0.0)):
+        prefix = np.array([[1, 2][:length]], np.int32).reshape(1, length)
+        token, log_prob = np.array([[(1, 2, END)[length]]]), np.zeros((1, 1), np.float32)
+        recorder.record(prefix, token, log_prob, _rows(np.array([[query]], np.float32)))
+    details = recorder.annotate(Hypothesis([1, 2], 0.0, 0.0, FinishReason.STOP)).details
+    assert details is not None
+    assert details.attention is not None
+    assert details.attention.argmax(axis=1).tolist() == [0, 1]
+    assert recorder.attention(np.zeros(0, np.int32)).shape == (0, 2)

@@ -1,0 +1,41 @@
+import numpy as np
+
+from bundle.loading import Bundle
+from server.interface.detail_options import DetailOptions
+from server.interface.request import FinishReason, Hypothesis, TokenDetails
+from server.text.tokenizers.registry import open_tokenizer
+from server.translation.token_details import sentence_details
+from server.translation.types import SentenceDetails, TokenScore
+
+
+def _details(bundle: Bundle, options: DetailOptions, reason: FinishReason = FinishReason.STOP) -> SentenceDetails:
+    tokenizer = open_tokenizer(bundle)
+    source = tokenizer.encode("Where is")
+    target = list(tokenizer.encode_target("Wo"))
+    attention = np.zeros((len(target) + 1, len(source)), np.float32)
+    attention[:, -1] = 0.9  # rests on the end
+    attention[:, 1] = 0.1
+    details = TokenDetails([-0.5] * (len(target) + 1), [[(target[0], -0.25)]], attention)
+    return sentence_details(source, Hypothesis(target, -1.0, -1.0, reason, details), options, tokenizer)
+
+
+def test_details_are_those_that_were_requested(echo_bundle: Bundle) -> None:
+    bare = _details(echo_bundle, DetailOptions())
+    assert (bare.token_scores, bare.token_alternatives, bare.alignment, bare.attention) == (None, None, None, None)
+    assert _details(echo_bundle, DetailOptions(return_token_scores=True)).token_scores == [-0.5] * len(
+        bare.target_tokens
+    )
+    best = _details(echo_bundle, DetailOptions(num_token_alternatives=1)).token_alternatives
+    assert best == [[TokenScore(bare.target_tokens[0], -0.25)]]
+    assert _details(echo_bundle, DetailOptions(return_attention=True)).attention is not None
+
+
+def test_a_token_is_aligned_with_any_source_token_but_the_end(echo_bundle: Bundle) -> None:
+    found = _details(echo_bundle, DetailOptions(return_alignments=True))
+    assert found.alignment == [1] * len(found.target_tokens)
+    assert found.attention is None
+
+
+def test_the_end_is_a_token_where_it_was_generated(echo_bundle: Bundle) -> None:
+    ended = _details(echo_bundle, DetailOptions()).target_tokens
+    assert _details(echo_bundle, DetailOptions(), FinishReason.LENGTH).target_tokens == ended[:-1]
