@@ -1,0 +1,93 @@
+import codecs
+import io
+
+import pytest
+
+from server.documents.input.encoding import (
+    Encoding,
+    check_encoding,
+    codec_of,
+    detect,
+    detect_in,
+    has_mark,
+    read_part,
+    read_text,
+)
+from server.documents.input.limits import FileLimits
+from server.interface.errors import DocumentTooLarge, InvalidDocument, InvalidRequest
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "expected"),
+    [
+        (b"abc", None, Encoding()),
+        (b"", None, Encoding()),
+        (codecs.BOM_UTF8 + b"a", None, Encoding("utf-8", codecs.BOM_UTF8)),
+        (codecs.BOM_UTF16_LE + b"a\0", None, Encoding("utf-16-le", codecs.BOM_UTF16_LE)),
+        (codecs.BOM_UTF16_BE + b"\0a", None, Encoding("utf-16-be", codecs.BOM_UTF16_BE)),
+        (codecs.BOM_UTF8 + b"a", "utf-8", Encoding("utf-8", codecs.BOM_UTF8)),
+        (codecs.BOM_UTF8 + b"a", "utf-8-sig", Encoding("utf-8", codecs.BOM_UTF8)),
+        (codecs.BOM_UTF16_LE + b"a\0", "utf-16", Encoding("utf-16-le", codecs.BOM_UTF16_LE)),
+        (codecs.BOM_UTF8 + b"a", "latin-1", Encoding("iso8859-1")),
+        ("abc".encode("utf-16-be"), "utf-16", Encoding("utf-16-be")),
+        ("日本".encode("utf-16-le"), "utf-16", Encoding("utf-16-le")),
+        ("abc".encode("utf-16-le"), None, Encoding("utf-16-le")),
+        ("abc".encode("utf-16-be"), None, Encoding("utf-16-be")),
+    ],
+)
+def test_the_encoding_is_named_marked_or_detected(content: bytes, name: str | None, expected: Encoding) -> None:
+    assert detect(content, name) == expected
+    source = io.BytesIO(content)
+    assert detect_in(source, name) == expected
+    assert source.tell() == len(expected.mark)
+    assert has_mark(content) == (content[:2] in (b"\xef\xbb", b"\xff\xfe", b"\xfe\xff"))
+
+
+def test_a_mark_is_no_text_and_is_written_again() -> None:
+    marked = Encoding("utf-8", codecs.BOM_UTF8)
+    assert marked.decode(codecs.BOM_UTF8 + b"a") == "a"
+    assert marked.encode("b") == codecs.BOM_UTF8 + b"b"
+    assert marked.encode_part("b") == b"b"
+    with pytest.raises(InvalidDocument, match=r"the file is not UTF-8: .* at byte 5; save it as UTF-8"):
+        marked.decode(codecs.BOM_UTF8 + b"ab\xff")
+
+
+@pytest.mark.parametrize("before", [65_530, 65_536, 200_000])
+def test_a_letter_far_behind_the_beginning_decides(before: int) -> None:
+    for codec in ("utf-8", "cp1252"):
+        content = (b"plain text. " * 20_000)[:before] + ("Größe und Maß, schöne Grüße. " * 20).encode(codec)
+        source = io.BytesIO(content)
+        assert detect_in(source).codec == codec
+        assert source.tell() == 0
+        assert detect(content).codec == codec
+
+
+def test_marks_that_a_codec_lacks_become_plain_ones() -> None:
+    latin = Encoding("iso8859-1")
+    assert latin.encode_part("„Maß“ – ‚x’…") == "\"Maß\" - 'x'...".encode("latin-1")
+    assert Encoding("cp1252").encode_part("„Maß“") == "„Maß“".encode("cp1252")
+    with pytest.raises(InvalidDocument, match="contains 'ж', which ISO8859-1 cannot write"):
+        latin.encode_part("„ж“")
+    assert Encoding().encode_part("a\ud800") == b"a?"
+
+
+def test_codecs_that_no_document_uses_are_none() -> None:
+    assert codec_of("UTF8") == check_encoding("utf_8") == "utf-8"
+    for name in ("hex", "idna", "punycode", "unicode_escape", "raw-unicode-escape", "undefined", "nope", "a\0b"):
+        assert codec_of(name) is None
+        with pytest.raises(InvalidRequest, match="`encoding` must be one such as"):
+            check_encoding(name)
+
+
+def test_bytes_that_are_no_text_are_rejected() -> None:
+    with pytest.raises(InvalidDocument, match="the file is not a text"):
+        detect(b"abcdefgh\xff" + b"\x01" * 2)
+    assert detect(b"x" * 100 + b"\xe4" + b"\x01" * 3).codec  # few control characters
+
+
+def test_a_file_is_read_up_to_the_limit() -> None:
+    limits = FileLimits(max_part_bytes=4)
+    assert read_part(io.BytesIO(b"abcd"), limits) == b"abcd"
+    assert read_text(io.BytesIO("aä".encode()), limits) == ("aä", Encoding())
+    with pytest.raises(DocumentTooLarge, match=r"may have 4 bytes. Given: more than 4"):
+        read_part(io.BytesIO(b"abcde"), limits)

@@ -1,0 +1,59 @@
+import pytest
+
+from server.documents.input import safe_xml
+from server.interface.errors import InvalidDocument
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding"),
+    [
+        (b"<a/>", "UTF-8"),
+        (b"\xef\xbb\xbf<a/>", "UTF-8"),
+        (b'<?xml version="1.0" encoding="iso-8859-1"?><a/>', "ISO-8859-1"),
+        ("<a/>".encode("utf-16"), "UTF-16"),
+        (b"<!-- " + b"x" * 9000 + b" --><a/>", "UTF-8"),
+    ],
+)
+def test_the_encoding_is_the_declared_one_or_that_of_the_mark(content: bytes, encoding: str) -> None:
+    assert safe_xml.check_prolog(content, "x.xml") == encoding
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b'<!DOCTYPE a [<!ENTITY b "c">]><a/>', "x.xml declares the XML entity 'b'|document type"),
+        (b"<!DOCTYPE a><a/>", "x.xml has a document type declaration"),
+        (b"", "x.xml is not XML: it has no element"),
+        (b"  <!-- x -->", "x.xml is not XML: it has no element"),
+        (b"text", "x.xml is not XML: "),
+        (b"<a><b></a>", "x.xml is not well-formed XML"),
+        (b"<a>", "x.xml is not well-formed XML"),
+    ],
+)
+def test_other_files_are_rejected_with_their_name(content: bytes, reason: str) -> None:
+    for read in (safe_xml.check, safe_xml.parse):
+        with pytest.raises(InvalidDocument, match=reason):
+            read(content, "x.xml")
+
+
+def test_a_document_type_may_be_allowed_and_entities_never() -> None:
+    assert safe_xml.parse(b"<!DOCTYPE a><a/>", "x.xml", allow_doctype=True).getroot().tag == "a"
+    with pytest.raises(InvalidDocument, match="declares the XML entity 'b'"):
+        safe_xml.parse(b'<!DOCTYPE a [<!ENTITY b "c">]><a/>', "x.xml", allow_doctype=True)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"<?xml version='1.0' encoding='UTF-8' standalone='yes'?>\n<a> <b/>x<![CDATA[y<]]></a>",
+        "<?xml version='1.0' encoding='ISO-8859-1' standalone='no'?>\n<a>\xe4</a>".encode("latin-1"),
+    ],
+)
+def test_a_document_is_written_as_it_was_declared(content: bytes) -> None:
+    assert safe_xml.serialized(safe_xml.parse(content, "x.xml")) == content
+
+
+def test_characters_that_xml_cannot_contain_are_removed() -> None:
+    kept = "\t\n\r \ud7ff\ue000\ufffd\U00010000\U0010ffff"
+    assert safe_xml.fit_for_xml(f"a\x00b\x1f\ud800\udfff\ufffe\uffffc{kept}") == f"abc{kept}"
+    assert safe_xml.fit_for_xml("plain") == "plain"

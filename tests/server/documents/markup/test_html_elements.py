@@ -1,0 +1,31 @@
+import pytest
+
+from server.documents.markup.html_elements import is_void, role_in_html
+from server.documents.markup.items import Role
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "role"),
+    [
+        ("p", {}, Role.BLOCK),
+        ("unknown", {}, Role.BLOCK),
+        ("b", {}, Role.SOFT),
+        ("a", {}, Role.HARD),
+        ("code", {}, Role.ATOM),
+        ("wbr", {}, Role.MARK),
+        ("b", {"translate": "no"}, Role.ATOM),
+        ("a", {"translate": "NO"}, Role.ATOM),
+        ("p", {"translate": "no"}, Role.BREAK),
+        ("p", {"translate": "yes"}, Role.BLOCK),
+        ("span", {"class": "x notranslate y"}, Role.ATOM),
+        ("div", {"class": "notranslate"}, Role.BREAK),
+        ("div", {"class": "notranslated"}, Role.BLOCK),
+    ],
+)
+def test_the_role_of_an_element(name: str, attributes: dict[str, str], role: Role) -> None:
+    assert role_in_html(name, attributes) is role
+
+
+def test_void_elements_have_no_end_tag() -> None:
+    assert is_void("br")
+    assert not is_void("p")

@@ -1,0 +1,86 @@
+import pytest
+
+from server.documents.fragment import Atom, Fragment, Wrap
+from server.documents.markup.items import Item, Kind
+from server.documents.markup.units import find_units, inner_items
+from server.interface.errors import DocumentTooComplex
+
+OPEN, CLOSE, BREAK, MARK = (Item(kind) for kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK, Kind.MARK))
+HARD = Item(Kind.OPEN, is_soft=False)
+PICTURE = Item(Kind.ATOM)
+
+
+def _text(text: str) -> Item:
+    return Item(Kind.TEXT, text, text)
+
+
+def _code(text: str) -> Item:
+    return Item(Kind.ATOM, text, text)
+
+
+A, B = _text("a"), _text("b")
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        ([], []),
+        ([BREAK, A, BREAK, _text("12"), BREAK, B], [(1, 2, ("a",)), (5, 6, ("b",))]),
+        ([A, MARK, B], [(0, 3, ("ab",))]),
+        # Tags, pictures and white space around all of it are no part of a unit.
+        ([OPEN, A, B, CLOSE], [(1, 3, ("ab",))]),
+        ([_text(" "), OPEN, OPEN, A, CLOSE, CLOSE, PICTURE], [(3, 4, ("a",))]),
+        ([PICTURE, A, PICTURE, B, PICTURE], [(1, 4, ("a", Atom(1), "b"))]),
+        ([OPEN, PICTURE, CLOSE, A, B, OPEN, CLOSE], [(3, 5, ("ab",))]),
+        ([_code("x"), A, _code("y")], [(0, 3, (Atom(1, "x"), "a", Atom(2, "y")))]),
+        # Formatting inside.
+        ([A, OPEN, B, CLOSE], [(0, 4, ("a", Wrap(1, ("b",))))]),
+        ([A, HARD, B, CLOSE], [(0, 4, ("a", Wrap(1, ("b",), is_soft=False)))]),
+        (
+            [A, OPEN, B, OPEN, A, CLOSE, PICTURE, CLOSE, B],
+            [(0, 9, ("a", Wrap(3, ("b", Wrap(1, ("a",)), Atom(2))), "b"))],
+        ),
+        # Without a letter it is an atom with all that it shows.
+        ([A, OPEN, _text("1 "), OPEN, _code("2"), CLOSE, CLOSE, B], [(0, 8, ("a", Atom(1, "1 2"), "b"))]),
+        ([A, OPEN, _code("2"), CLOSE, B, PICTURE, A], [(0, 7, ("a", Atom(1, "2"), "b", Atom(2), "a"))]),
+        # Letters that are not translated make no unit.
+        ([_code("code"), _text(" 1 ")], []),
+        ([OPEN, _code("code"), CLOSE, _text(" 1")], []),
+        # A tag without a partner ends a unit.
+        ([A, CLOSE, B], [(0, 1, ("a",)), (2, 3, ("b",))]),
+        ([A, OPEN, B, OPEN, A, CLOSE], [(0, 1, ("a",)), (2, 6, ("b", Wrap(1, ("a",))))]),
+    ],
+)  # fmt: skip
+def test_units_are_paragraphs_without_the_markup_around_them(
+    items: list[Item], expected: list[tuple[int, int, Fragment]]
+) -> None:
+    assert [(unit.start, unit.end, unit.fragment) for unit in find_units(items)] == expected
+
+
+def test_places_are_those_of_the_tags_and_of_the_first_and_last_item_of_an_atom() -> None:
+    [unit] = find_units([BREAK, A, OPEN, B, CLOSE, PICTURE, OPEN, _code("7"), CLOSE, B])
+    assert unit.fragment == ("a", Wrap(1, ("b",)), Atom(2), Atom(3, "7"), "b")
+    assert unit.places == {1: (2, 4), 2: (5, 5), 3: (6, 8)}
+    assert len(unit.items) == 9
+
+
+def test_white_space_at_the_ends_stays_as_it_is_written() -> None:
+    [unit] = find_units([Item(Kind.TEXT, "\n\t a b \n", " a b ")])
+    assert (unit.before, unit.fragment, unit.after) == ("\n\t ", ("a b",), " \n")
+    [unit] = find_units([_text("  a"), OPEN, B, CLOSE, _text("b\t")])
+    assert (unit.before, unit.fragment, unit.after) == ("  ", ("a", Wrap(1, ("b",)), "b"), "\t")
+    [unit] = find_units([A, OPEN, _text("b "), CLOSE])
+    assert (unit.before, unit.fragment, unit.after) == ("", ("a", Wrap(1, ("b ",))), "")
+
+
+def test_items_inside_items_are_found_in_their_order() -> None:
+    note = Item(Kind.ATOM, inner=(A, BREAK))
+    assert list(inner_items([A, note, B, Item(Kind.BREAK, inner=(B,))])) == [(A, BREAK), (B,)]
+
+
+def test_the_elements_of_a_paragraph_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("server.documents.markup.units._MAX_PARAGRAPH_NODES", 3)
+    allowed = [A, OPEN, B, CLOSE, PICTURE, PICTURE, B]
+    assert len(find_units(allowed)) == 1
+    with pytest.raises(DocumentTooComplex, match=r"may have 3 elements. The one that begins with 'abba' has more"):
+        find_units([*allowed, PICTURE, A])
