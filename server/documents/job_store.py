@@ -23,7 +23,8 @@ from server.documents.input.uploads import copy_upload, shown_name
 from server.documents.input.work_folder import WorkFolder, remove_abandoned_folders
 from server.documents.isolation.pool import DocumentProcessPool, RunningSlots
 from server.documents.isolation.process import ProcessLimits
-from server.documents.jobs import DocumentJob, JobStatus, StoredJob
+from server.documents.jobs import DocumentJob, FinishedDocument, JobStatus, StoredJob
+from server.documents.phase_clock import PhaseClock, TimedSteps
 from server.documents.rewriting import Translate, in_thread, translate_document
 from server.interface.client_identity import client_of_call
 from server.interface.errors import (
@@ -35,8 +36,8 @@ from server.interface.errors import (
 
 _log = logging.getLogger("kvasir.documents")
 
-# Receives the extension and the outcome (done, error, cancelled) of every document.
-OnFinished = Callable[[str, str], None]
+# Receives every document that was translated, failed or was deleted before, in the context of its submission.
+OnFinished = Callable[[FinishedDocument], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class DocumentStore:
     def __init__(
         self,
         options: StoreOptions,
-        on_finished: OnFinished = lambda _extension, _outcome: None,
+        on_finished: OnFinished = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._options = options
@@ -172,13 +173,14 @@ class DocumentStore:
         return copy_upload(content, self._folder.path, self._options.limits.max_file_bytes)
 
     async def _run(self, job: StoredJob, folder: Path, translate: Translate) -> None:
+        phases = PhaseClock(self._clock, "queue")
         try:
             async with self._slots.slot() as on_long_step:
                 job.status, job.begun = JobStatus.TRANSLATING, self._clock()
-                await self._translate(job, folder, translate, on_long_step)
+                await self._translate(job, folder, translate, phases, on_long_step)
             job.status = JobStatus.DONE
         except asyncio.CancelledError:
-            self._on_finished(job.kind.extension, "cancelled")
+            self._on_finished(FinishedDocument(job.kind.extension, "cancelled", job.size, phases.seconds()))
             raise
         except KvasirError as error:
             job.status, job.error = JobStatus.ERROR, error
@@ -188,20 +190,21 @@ class DocumentStore:
             job.error = EngineFailed("the server failed on this document; its log has the cause")
         (folder / "source").unlink(missing_ok=True)
         job.num_bytes = _num_bytes(folder)
-        self._on_finished(job.kind.extension, str(job.status))
+        self._on_finished(FinishedDocument(job.kind.extension, str(job.status), job.size, phases.seconds(), job.error))
         job.finished = self._clock()
         job.timer = asyncio.get_running_loop().call_later(self._options.lifetime_seconds, self._remove_expired)
 
     async def _translate(
-        self, job: StoredJob, folder: Path, translate: Translate, on_long_step: Callable[[], None]
+        self, job: StoredJob, folder: Path, translate: Translate, phases: PhaseClock, on_long_step: Callable[[], None]
     ) -> None:
         def on_progress(units_done: int, _num_units: int) -> None:
             job.units_done = units_done
 
         files = folder / "source", folder / "result"
         async with self._processes.rewrite(*files, job.kind, self._options.limits, on_long_step) as steps:
-            job.size = await steps.measure()
-            await translate_document(steps, translate, job.size, on_progress)
+            timed = TimedSteps(steps, phases)
+            job.size = await timed.measure()
+            await translate_document(timed, translate, job.size, on_progress)
 
     def _job(self, job_id: str) -> StoredJob:
         self._remove_expired()

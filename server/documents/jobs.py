@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -43,6 +44,20 @@ class DocumentJob:
         if self.status is JobStatus.DONE:
             return 1.0
         return self.units_done / self.num_units if self.num_units else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedDocument:
+    """End of a document job. `outcome` is done, error or cancelled; `size` is 0 if the document was not read.
+
+    `phase_seconds` are its times in the queue, and reading, translating and writing, in this order.
+    """
+
+    extension: str
+    outcome: str
+    size: DocumentSize
+    phase_seconds: Mapping[str, float]
+    error: KvasirError | None = None
 
 
 @dataclass(slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -11,6 +11,7 @@ from fastapi import Request
 from server.documents.capacity import Upload
 from server.documents.input.limits import MEGABYTE
 from server.documents.job_store import DocumentStore
+from server.documents.jobs import FinishedDocument
 from server.http.unread_bytes import UnreadBytes
 from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining, QueueFull
@@ -21,7 +22,7 @@ from server.operations.metrics import Metrics
 from server.operations.model_loading import ModelLoader
 from server.operations.model_set import ModelSet
 from server.operations.settings import Settings
-from server.operations.tracing import RequestTrace, Tracing
+from server.operations.tracing import Attribute, RequestTrace, Tracing, trace_of_call
 from server.text.language_detection import Detector
 from server.translation.glossary_store import GlossaryStore
 from server.translation.router import Router
@@ -72,7 +73,7 @@ class ServerState:
         glossary_bytes = self.settings.max_glossary_megabytes * MEGABYTE
         self.glossary_memory = UnreadBytes(glossary_bytes, "glossaries in requests")
         self.models = ModelSet(self.settings, ModelLoader(self.settings, self.metrics), self._serve_with)
-        self.documents = DocumentStore(self.settings.document_options, self.metrics.document_finished)
+        self.documents = DocumentStore(self.settings.document_options, self._document_finished)
         self.metrics.watch_documents(self.documents.__len__)
 
     @property
@@ -97,6 +98,18 @@ class ServerState:
         self.glossaries = GlossaryStore(self.settings.glossary_file, max_bytes, self.settings.documents_folder)
         self.models.open(engines)
         self.metrics.watch(self.models.engines)
+
+    def _document_finished(self, document: FinishedDocument) -> None:
+        self.metrics.document_finished(document.extension, document.outcome)
+        if (trace := trace_of_call.get()) is not None:
+            attributes: dict[str, Attribute] = {
+                "kvasir.format": document.extension.removeprefix("."),
+                "kvasir.outcome": document.outcome,
+                "kvasir.units": document.size.num_units,
+                "kvasir.characters": document.size.num_characters,
+            }
+            error = None if document.error is None else document.error.code
+            trace.add_job("document", attributes, document.phase_seconds, error)
 
     def _serve_with(self, router: Router) -> None:
         detector = Detector(self.settings.detect_languages or router.source_languages)
@@ -188,6 +201,7 @@ class RequestRecord:
     glossary_bytes: int = 0  # of the glossary in its body
     elapsed_seconds: Callable[[], float] = field(default=lambda: 0.0, repr=False)
     late_status: int | None = None
+    late_phases: Mapping[str, float] = field(default_factory=dict)  # seconds until the deadline, if it passed
     trace: RequestTrace | None = field(default=None, repr=False)
     is_streamed: bool = False
     model: str | None = None
@@ -197,9 +211,13 @@ class RequestRecord:
 
     def timings(self) -> dict[str, float]:
         """Return the durations of the four phases and the total so far, in milliseconds."""
-        phases = Phases() if self.result is None else self.result.phases
-        durations = phases.by_name() | {"total": self.elapsed_seconds()}
+        durations = {**self.phase_seconds(), "total": self.elapsed_seconds()}
         return {name: milliseconds(duration) for name, duration in durations.items()}
+
+    def phase_seconds(self) -> dict[str, float]:
+        """Return the durations of the four phases in seconds: of the result, or until the deadline."""
+        phases = Phases() if self.result is None else self.result.phases
+        return {**phases.by_name(), **self.late_phases}
 
 
 def milliseconds(seconds: float) -> float:

@@ -28,6 +28,8 @@ KvasirError
 └── EngineFailed          the decoder step of this request failed: a defect, or a broken device
 """
 
+from collections.abc import Mapping
+
 
 class KvasirError(Exception):
     """Base class. `code` is stable and meant for programs; the message has the numbers and what to do."""
@@ -178,9 +180,16 @@ class ClientGone(KvasirError):
 
 
 class DeadlineExceeded(KvasirError):
-    """The deadline passed before the answer was ready."""
+    """The deadline passed before the answer was ready.
+
+    `phase_seconds` are the durations of the phases until then, by their names in answers and logs.
+    """
 
     code = "deadline_exceeded"
+
+    def __init__(self, message: str, phase_seconds: Mapping[str, float] | None = None) -> None:
+        super().__init__(message)
+        self.phase_seconds = phase_seconds or {}
 
 
 class EngineFailed(KvasirError):

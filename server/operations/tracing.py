@@ -5,6 +5,7 @@ The SDK is in the extra `telemetry`, and is imported only if an endpoint is conf
 
 import time
 from collections.abc import Mapping
+from contextvars import ContextVar
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -16,6 +17,10 @@ _EXPORT_SECONDS = 2.0  # for one attempt; a collector that is down must not dela
 _PROJECT = "kvasir-server"
 
 Attribute = str | int | float | bool
+
+
+# The trace of the request that runs. Tasks that outlive the request, such as document jobs, keep it.
+trace_of_call: ContextVar["RequestTrace | None"] = ContextVar("trace_of_call", default=None)
 
 
 class RequestTrace:
@@ -43,13 +48,22 @@ class RequestTrace:
             self._span.set_attributes(dict(attributes))
             if error is not None:
                 self._tracing.set_error(self._span, error)
-            begun = self._begun
-            for phase, seconds in phases.items():
-                if seconds > 0:
-                    ended = begun + round(seconds * 1e9)
-                    self._tracing.add_phase(self._span, phase, begun, ended)
-                    begun = ended
+            self._tracing.add_phases(self._span, self._begun, phases)
         self._span.end()
+
+    def add_job(
+        self,
+        name: str,
+        attributes: Mapping[str, Attribute],
+        phases: Mapping[str, float],
+        error: str | None = None,
+    ) -> None:
+        """Add the span of a job that the request began and that ends now, after phases in seconds.
+
+        It is a child of the request's span, which has ended; the job is recorded if the request is.
+        """
+        if self.is_sampled:
+            self._tracing.add_job(self._span, name, attributes, phases, error)
 
 
 class Tracing:
@@ -79,10 +93,32 @@ class Tracing:
         context = self._propagator.extract({name: headers[name] for name in names})
         return RequestTrace(self, self._tracer.start_span("request", context=context, kind=self._api.SpanKind.SERVER))
 
-    def add_phase(self, parent: "Span", name: str, begun: int, ended: int) -> None:
-        """Add a span from `begun` to `ended`, in nanoseconds since 1970, below `parent`."""
+    def add_phases(self, parent: "Span", begun: int, phases: Mapping[str, float]) -> None:
+        """Add spans below `parent`, one after the other from `begun`, in nanoseconds since 1970."""
         context = self._api.set_span_in_context(parent)
-        self._tracer.start_span(name, context=context, start_time=begun).end(ended)
+        for phase, seconds in phases.items():
+            if seconds > 0:
+                ended = begun + round(seconds * 1e9)
+                self._tracer.start_span(phase, context=context, start_time=begun).end(ended)
+                begun = ended
+
+    def add_job(
+        self,
+        parent: "Span",
+        name: str,
+        attributes: Mapping[str, Attribute],
+        phases: Mapping[str, float],
+        error: str | None,
+    ) -> None:
+        """Add a span below `parent` that ends now, and its phases."""
+        ended = time.time_ns()
+        begun = ended - round(sum(phases.values()) * 1e9)
+        context = self._api.set_span_in_context(parent)
+        span = self._tracer.start_span(name, context=context, start_time=begun, attributes=dict(attributes))
+        if error is not None:
+            self.set_error(span, error)
+        self.add_phases(span, begun, phases)
+        span.end(ended)
 
     def set_error(self, span: "Span", description: str) -> None:
         """Mark a span as failed."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from server.interface.errors import ClientGone, DeadlineExceeded
+from server.translation.types import Phases, one_after_the_other
 
 T = TypeVar("T")
 
@@ -19,13 +20,15 @@ _NOTHING = nullcontext()
 class Deadline:
     """When a call must be finished, on its clock; without a limit `at` is None and `allowed_seconds` infinite.
 
-    `is_abandoned` ends work in threads that no task waits for any more. Other threads read it.
+    `is_abandoned` ends work in threads that no task waits for any more. Other threads read it. `phases` are the times
+    of the rounds that were submitted.
     """
 
     at: float | None
     allowed_seconds: float
     clock: Callable[[], float]
     is_abandoned: bool = False
+    phases: Phases | None = None
 
     @classmethod
     def of(cls, at: float | None, arrived: float, clock: Callable[[], float]) -> "Deadline":
@@ -35,13 +38,20 @@ class Deadline:
     @property
     def error(self) -> DeadlineExceeded:
         """The error for a call that is not finished in time."""
+        # Until the first submission, all time is that of reading, segmentation and tokenization.
+        phases = self.phases or Phases(self.allowed_seconds)
         return DeadlineExceeded(
-            f"not finished within {self.allowed_seconds:g} seconds; send less text, or try again later"
+            f"not finished within {self.allowed_seconds:g} seconds; send less text, or try again later",
+            phases.by_name(),
         )
+
+    def add_round(self, phases: Phases) -> None:
+        """Add the times of a round of requests to those of earlier ones."""
+        self.phases = phases if self.phases is None else one_after_the_other(self.phases, phases)
 
     def for_one_task(self) -> "Deadline":
         """Return the same deadline for one piece of work, which can be abandoned by itself."""
-        return Deadline(self.at, self.allowed_seconds, self.clock)
+        return Deadline(self.at, self.allowed_seconds, self.clock, phases=self.phases)
 
     def check(self) -> None:
         """Raise `DeadlineExceeded` once it has passed, and `ClientGone` if it was abandoned."""

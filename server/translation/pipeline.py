@@ -26,10 +26,10 @@ from server.translation.scoring import Scorer
 from server.translation.sentence_encoder import SentenceEncoder
 from server.translation.sentences import Sentence
 from server.translation.source_checks import SourceChecks
-from server.translation.submission import Submission, one_after_the_other
+from server.translation.submission import Submission
 from server.translation.text_output import TextOutput, written
 from server.translation.text_stream import TextStream
-from server.translation.types import TranslationRequest, TranslationResult
+from server.translation.types import TranslationRequest, TranslationResult, one_after_the_other
 from server.translation.worker_threads import INLINE_CHARACTERS
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from server.interface.decoding_options import DecodingOptions
-from server.interface.errors import InvalidRequest
+from server.interface.errors import DeadlineExceeded, InvalidRequest
 from server.interface.interruption import checkpoint
 from server.interface.request import FinishReason
 from server.text.glossary import MAX_TERM_CHARACTERS, Glossary
@@ -99,18 +99,21 @@ class PivotPipeline:
         if glossaries != _NO_GLOSSARIES:
             to_pivot = replace(to_pivot, timeout_seconds=self._seconds_left(request, begun), accepted_earlier=True)
         first = await self._first.translate(replace(to_pivot, glossary=glossaries[0]))
-        second = await self._second.translate(
-            replace(
-                request,
-                texts=tuple(translation.text for translation in first.translations),
-                source=self._pivot[1],
-                glossary=glossaries[1],
-                timeout_seconds=self._seconds_left(request, begun),
-                size_is_checked=True,
-                accepted_earlier=True,
-            ),
-            stream,
+        from_pivot = replace(
+            request,
+            texts=tuple(translation.text for translation in first.translations),
+            source=self._pivot[1],
+            glossary=glossaries[1],
+            timeout_seconds=self._seconds_left(request, begun),
+            size_is_checked=True,
+            accepted_earlier=True,
         )
+        try:
+            second = await self._second.translate(from_pivot, stream)
+        except DeadlineExceeded as error:
+            earlier = first.phases.by_name()
+            error.phase_seconds = {name: earlier[name] + seconds for name, seconds in error.phase_seconds.items()}
+            raise
         result = _joined(first, second)
         return self._with_qualities(asked, first, result, is_streamed=stream is not None) if has_quality else result
 

@@ -1,16 +1,17 @@
 """Requests to the engine and back: all of a round at once, with failures as errors and times as phases."""
 
+import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 
 from server.interface.engine_client import EngineClient
-from server.interface.errors import Draining, EngineFailed
+from server.interface.errors import DeadlineExceeded, Draining, EngineFailed
 from server.interface.loop_turns import in_turns
-from server.interface.request import Completion, FinishReason, Hypothesis, Request
+from server.interface.request import Completion, FinishReason, Hypothesis, Request, Timings
 from server.translation.deadline import Deadline
 from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases
+from server.translation.types import Phases, one_after_the_other
 
 _SENTENCES_PER_TURN = 1000
 
@@ -36,8 +37,17 @@ class Submission:
         Raises `DeadlineExceeded`, and the errors of `EngineClient.generate`.
         """
         now = self._deadline.clock()
-        completions = await self._completions(requests, now) if requests else {}
-        self._phases.append(_phases(now - self._begun, completions))
+        tokenize_seconds = now - self._begun
+        try:
+            completions = await self._completions(requests, now) if requests else {}
+        except (DeadlineExceeded, asyncio.CancelledError) as ended:
+            self._deadline.add_round(_unfinished_phases(tokenize_seconds, requests, self._deadline.clock() - now))
+            if isinstance(ended, DeadlineExceeded):
+                raise self._deadline.error from ended
+            raise
+        phases = _phases(tokenize_seconds, completions)
+        self._phases.append(phases)
+        self._deadline.add_round(phases)
         return completions
 
     @property
@@ -105,12 +115,17 @@ def _phases(tokenize_seconds: float, completions: Mapping[int, Completion]) -> P
     )
 
 
-def one_after_the_other(first: Phases, second: Phases) -> Phases:
-    """Return the phases of one round after the other. The first token is that of the first round with one."""
-    return Phases(
-        first.tokenize_seconds + second.tokenize_seconds,
-        first.queue_seconds + second.queue_seconds,
-        first.encode_seconds + second.encode_seconds,
-        first.decode_seconds + second.decode_seconds,
-        first.time_to_first_token_seconds or second.time_to_first_token_seconds,
-    )
+def _unfinished_phases(tokenize_seconds: float, requests: Iterable[Request], seconds: float) -> Phases:
+    """Return the phases of a round that ended early, `seconds` after its submission.
+
+    Decoding begins with the first sentence that was admitted, and includes its encoder run: engines in processes report
+    the time of that with the answer.
+    """
+    timings = [request.timings for request in requests]
+    begun = [timing.admitted - timing.arrived for timing in timings if timing.admitted and _used_rows(timing)]
+    queue_seconds = min([*begun, seconds])
+    return Phases(tokenize_seconds, queue_seconds, 0.0, seconds - queue_seconds)
+
+
+def _used_rows(timing: Timings) -> bool:
+    return bool(timing.assigned) or not timing.first_token  # a sentence that was cached has its first token at once

@@ -174,6 +174,17 @@ class Phases:
         }
 
 
+def one_after_the_other(first: Phases, second: Phases) -> Phases:
+    """Return the phases of one round after the other. The first token is that of the first round with one."""
+    return Phases(
+        first.tokenize_seconds + second.tokenize_seconds,
+        first.queue_seconds + second.queue_seconds,
+        first.encode_seconds + second.encode_seconds,
+        first.decode_seconds + second.decode_seconds,
+        first.time_to_first_token_seconds or second.time_to_first_token_seconds,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class TranslationResult:
     """The translations in the order of the texts, and the numbers for metrics and logs."""

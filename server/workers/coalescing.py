@@ -139,21 +139,26 @@ class InFlightRequest:
 
         Its timings count the part of each phase after its arrival. Raises the error of the engine.
         """
-        timings = request.timings
         if not self.task.done():
-            timings.finished = time.monotonic()
+            self.copy_times(key, request)
+            request.timings.finished = time.monotonic()
             return Completion(request, [], FinishReason.DEADLINE)
         answers = self.task.result()
         if self.requests[key] is request:
             return self.completions[key]
         completion = answers[key].completion(request)
+        self.copy_times(key, request)
+        return completion
+
+    def copy_times(self, key: SentenceKey, request: Request) -> None:
+        """Give one of the sharing requests the times of the shared one, from its own arrival on."""
+        timings = request.timings
         arrived, shared = timings.arrived, self.requests[key].timings
         timings.admitted = max(shared.admitted, arrived) if shared.admitted else 0.0
         timings.encoded = max(shared.encoded, arrived) if shared.encoded else 0.0
         timings.assigned = max(shared.assigned, arrived) if shared.assigned else 0.0
         timings.first_token = max(shared.first_token, arrived) if shared.first_token else 0.0
         timings.finished = max(shared.finished, arrived) if shared.finished else 0.0
-        return completion
 
 
 async def completed_or_expired(awaited: "set[tuple[asyncio.Task[dict[SentenceKey, Answer]], float | None]]") -> None:

@@ -129,6 +129,12 @@ class CachedEngineClient:
                     cached[key].completion(request) if key in cached else shared[key].completion(key, request)
                     for key, request in pairs
                 ]
+        except asyncio.CancelledError:
+            # The deadline of the call, maybe; its error has the times until then.
+            for key, request in zip(keys, requests, strict=True):
+                if key in shared:
+                    shared[key].copy_times(key, request)
+            raise
         finally:
             for in_flight in joined:
                 self._leave(in_flight)

@@ -18,7 +18,7 @@ from server.interface.client_identity import client_of_call
 from server.interface.errors import EngineFailed
 from server.interface.request import FinishReason
 from server.operations.api_keys.key_file import without_secrets
-from server.operations.tracing import Attribute, RequestTrace
+from server.operations.tracing import Attribute, RequestTrace, trace_of_call
 
 _log = logging.getLogger("kvasir.request")
 
@@ -64,6 +64,7 @@ class RequestRecorder:
         scope.setdefault("state", {})["record"] = record
         if self._server.tracing is not None and _path_of(scope) not in _UNTRACED:
             record.trace = self._server.tracing.begin(Headers(scope=scope))
+            trace_of_call.set(record.trace)
         client_of_call.set(record.client)
         status = 0
 
@@ -159,9 +160,8 @@ def _end_trace(trace: RequestTrace, scope: Scope, record: RequestRecord, endpoin
         "kvasir.request_id": record.id,
     }
     attributes |= {f"kvasir.{name}": value for name, value in _sizes(record).items() if isinstance(value, str | int)}
-    phases = {} if record.result is None else record.result.phases.by_name()
     error = f"status {status}" if status >= 500 else None
-    trace.end(f"{scope['method']} {endpoint}", attributes, phases, error)
+    trace.end(f"{scope['method']} {endpoint}", attributes, record.phase_seconds(), error)
 
 
 def _sizes(record: RequestRecord) -> Mapping[str, object]:

@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
 from server.http.responses.error_formats import NATIVE, ErrorFormat, ErrorFormats
+from server.http.state import RequestRecord, request_record
 from server.interface.errors import (
     ClientGone,
     DeadlineExceeded,
@@ -154,7 +155,8 @@ def _format_of(request: Request) -> ErrorFormat:
 
 async def _on_kvasir_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, KvasirError)
-    clear_frames(error)
+    if isinstance(error, DeadlineExceeded):
+        note_expiry(error, request_record(request))
     return error_response(error, _format_of(request))
 
 
@@ -238,14 +240,16 @@ def _response(
     return JSONResponse(error_format.body(status, code, replace_lone_surrogates(message)), status, dict(headers))
 
 
-def clear_frames(error: BaseException | None) -> None:
-    """Clear the variables of the ended functions in the tracebacks of an expired call, and of what ended it.
+def note_expiry(error: KvasirError, record: RequestRecord) -> None:
+    """Record the phases of a call that expired, and clear the variables of the functions that it ended.
 
     Cycles through them would keep all sentences of the call until the next full garbage collection. Other errors may
-    be shared by calls, whose functions go on.
+    be shared by calls, whose functions go on; they are ignored.
     """
     if not isinstance(error, DeadlineExceeded):
         return
-    while error is not None:
-        traceback.clear_frames(error.__traceback__)
-        error = error.__context__
+    record.late_phases = error.phase_seconds
+    ended: BaseException | None = error
+    while ended is not None:
+        traceback.clear_frames(ended.__traceback__)
+        ended = ended.__context__

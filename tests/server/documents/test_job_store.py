@@ -10,7 +10,7 @@ import pytest
 from server.documents.formats.registry import format_of
 from server.documents.input.limits import FileLimits
 from server.documents.job_store import DocumentStore, StoreOptions
-from server.documents.jobs import JobStatus
+from server.documents.jobs import FinishedDocument, JobStatus
 from server.documents.rewriting import InProcessRewrite, Translate, translate_document
 from server.documents.steps import DocumentSize
 from server.interface.errors import (
@@ -57,12 +57,10 @@ def _files(folder: Path) -> list[Path]:
 
 
 def test_a_document_is_taken_in_translated_and_given_out(tmp_path: Path) -> None:
-    outcomes: list[tuple[str, str]] = []
+    outcomes: list[FinishedDocument] = []
 
     async def scenario() -> None:
-        store = DocumentStore(
-            StoreOptions(folder=tmp_path), lambda extension, outcome: outcomes.append((extension, outcome))
-        )
+        store = DocumentStore(StoreOptions(folder=tmp_path), outcomes.append)
         gate = Gate()
         job = await store.submit("folder/letter.txt", io.BytesIO(LETTER), Translate(gate.translate))
         assert (job.name, job.status, job.num_units, job.progress) == ("letter.txt", JobStatus.QUEUED, 0, 0.0)
@@ -85,7 +83,9 @@ def test_a_document_is_taken_in_translated_and_given_out(tmp_path: Path) -> None
         await store.close()
 
     run(scenario)
-    assert outcomes == [(".txt", "done")]
+    [ended] = outcomes
+    assert (ended.extension, ended.outcome, ended.size.num_units) == (".txt", "done", 2)
+    assert list(ended.phase_seconds) == ["queue", "read", "write", "translate"]
     assert not list(tmp_path.iterdir())
 
 
@@ -208,10 +208,10 @@ def test_no_more_documents_run_at_once_than_may(tmp_path: Path) -> None:
 
 
 def test_deleting_a_document_cancels_its_translation(tmp_path: Path) -> None:
-    outcomes: list[str] = []
+    outcomes: list[FinishedDocument] = []
 
     async def scenario() -> None:
-        store = DocumentStore(StoreOptions(folder=tmp_path), lambda _, outcome: outcomes.append(outcome))
+        store = DocumentStore(StoreOptions(folder=tmp_path), outcomes.append)
         gate = Gate()
         job = await store.submit("a.txt", io.BytesIO(LETTER), Translate(gate.translate))
         await gate.entered.wait()
@@ -221,7 +221,8 @@ def test_deleting_a_document_cancels_its_translation(tmp_path: Path) -> None:
         await store.close()
 
     run(scenario)
-    assert outcomes == ["cancelled"]
+    [ended] = outcomes
+    assert (ended.outcome, list(ended.phase_seconds)) == ("cancelled", ["queue", "read", "write", "translate"])
 
 
 def test_a_deleted_document_leaves_no_objects_to_full_garbage_collections(tmp_path: Path) -> None:

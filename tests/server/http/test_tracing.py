@@ -1,7 +1,10 @@
 """Traces of requests, received by a collector; exemplars; `traceparent` in and out."""
 
+import asyncio
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from prometheus_client.openmetrics import parser
@@ -28,6 +31,13 @@ def _traced(echo: EchoGenerator, ratio: float, *requests: dict[str, str]) -> tup
         with TestClient(create_app(settings, [echo])) as client:
             answers = [client.post("/v1/translate", json=_BODY, headers=headers) for headers in requests]
         return collector, [dict(answer.headers) for answer in answers]
+
+
+@contextmanager
+def _traced_client(echo: EchoGenerator) -> Iterator[tuple[Collector, TestClient]]:
+    """Run a server; its collector has all spans after the block."""
+    with collecting() as collector, TestClient(create_app(Settings(trace_endpoint=collector.url), [echo])) as client:
+        yield collector, client
 
 
 def test_a_request_is_a_span_in_the_trace_of_its_client_with_its_phases_below(echo: EchoGenerator) -> None:
@@ -90,6 +100,53 @@ def test_a_request_that_fails_is_an_error_span(echo: EchoGenerator) -> None:
             assert client.post("/v1/translate", json=_BODY).status_code == 500
         [span] = collector.spans
         assert span.status.code == span.status.STATUS_CODE_ERROR
+
+
+def test_a_request_that_expires_in_the_engine_has_phases_until_its_deadline(echo: EchoGenerator) -> None:
+    echo.gate = asyncio.Event()
+    body = {**_BODY, "text": "<b>Good</b> morning.", "format": "html", "timeout_seconds": 0.2}
+    with _traced_client(echo) as (collector, client):
+        answer = client.post("/v1/translate", json=body)
+    assert answer.status_code == 504
+    spans = {span.name: span for span in collector.spans}
+    root = spans.pop("POST /v1/translate")
+    assert set(spans) == {"tokenize", "queue"}, "no sentence was admitted"
+    seconds = sum(span.end_time_unix_nano - span.start_time_unix_nano for span in spans.values()) / 1e9
+    assert 0.2 <= seconds <= (root.end_time_unix_nano - root.start_time_unix_nano) / 1e9
+    timings = dict(each.split(";dur=") for each in answer.headers["Server-Timing"].split(", "))
+    assert 0.2 <= (float(timings["tokenize"]) + float(timings["queue"])) / 1e3 <= float(timings["total"]) / 1e3
+
+
+@pytest.mark.parametrize(("name", "status"), [("a.txt", "done"), ("a.docx", "error")])
+def test_a_document_is_a_span_below_its_upload_with_its_phases(echo: EchoGenerator, name: str, status: str) -> None:
+    with _traced_client(echo) as (collector, client):
+        fields, files = {"source": "en", "target": "de"}, {"file": (name, b"Good morning.")}
+        path = client.post("/v1/documents", data=fields, files=files, headers=_HEADERS).headers["Location"]
+        while (found := client.get(path).json()["status"]) not in ("done", "error"):
+            pass
+    assert found == status
+    spans = {span.name: span for span in collector.spans if span.trace_id.hex() == _TRACE}
+    upload, job = spans["POST /v1/documents"], spans["document"]
+    assert job.parent_span_id == upload.span_id
+    attributes = collector.attributes(job)
+    assert (attributes["kvasir.format"], attributes["kvasir.outcome"]) == (name[2:], status)
+    assert (job.status.code == job.status.STATUS_CODE_ERROR) == (status == "error")
+    phases = [span for span in collector.spans if span.parent_span_id == job.span_id]
+    expected = ["queue", "read", "write", "translate"] if status == "done" else ["queue", "read"]
+    assert [span.name for span in phases] == expected
+    assert phases[0].start_time_unix_nano == job.start_time_unix_nano
+    assert phases[-1].end_time_unix_nano == pytest.approx(job.end_time_unix_nano, abs=1e3)
+    assert path.rsplit("/", 1)[1] not in str(collector.spans), "the id gives access to the document"
+
+
+def test_a_document_of_a_request_that_is_not_traced_has_no_span(echo: EchoGenerator) -> None:
+    with _traced_client(echo) as (collector, client):
+        fields, files = {"source": "en", "target": "de"}, {"file": ("a.txt", b"Tea.")}
+        headers = {"traceparent": f"00-{_TRACE}-{_PARENT}-00"}
+        path = client.post("/v1/documents", data=fields, files=files, headers=headers).headers["Location"]
+        while client.get(path).json()["status"] != "done":
+            pass
+    assert "document" not in [span.name for span in collector.spans]
 
 
 def test_a_latency_has_its_trace_as_exemplar_for_scrapers_that_accept_it(echo: EchoGenerator) -> None:

@@ -36,6 +36,25 @@ def test_identical_sentences_in_flight_are_decoded_once(echo: EchoGenerator) -> 
     assert cached.watcher.outcomes == {"decoded": 2, "coalesced": 2}
 
 
+def test_a_call_that_is_cancelled_has_the_times_of_its_sentences_until_then(echo: EchoGenerator) -> None:
+    cached = Cached(echo)
+
+    async def scenario() -> None:
+        cached.hold()
+        asked = ask(5, expires_in=PATIENCE_SECONDS)
+        call = cached.begin(asked)
+        await echo.entered.wait()
+        [[shared]] = echo.batches
+        assert shared is not asked
+        shared.timings.admitted = shared.timings.arrived + 2.0
+        call.cancel()
+        await asyncio.wait([call])
+        assert asked.timings.admitted == shared.timings.admitted
+        assert asked.timings.assigned == asked.timings.finished == 0.0
+
+    run(scenario)
+
+
 def test_a_late_call_has_timings_from_its_arrival_on(echo: EchoGenerator) -> None:
     cached = Cached(echo)
     early, late = ask(5), ask(5)

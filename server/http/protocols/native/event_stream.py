@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.translation_call import Outcome, record_outcome
-from server.http.responses.errors import clear_frames, error_response
+from server.http.responses.errors import error_response, note_expiry
 from server.http.responses.large_json import json_off_loop
 from server.http.state import RequestRecord
 from server.interface.errors import ClientGone, EngineFailed, KvasirError
@@ -93,7 +93,7 @@ class EventStream(Response, Generic[OutcomeT]):
             # After the watch for disconnects, which would count the end of the response as one.
             await self._end(send, "done", answer)
         except KvasirError as error:
-            clear_frames(error)
+            note_expiry(error, self._record)
             plain = error_response(error)
             if not self._has_begun:
                 await plain(scope, receive, send)

@@ -11,7 +11,7 @@ from server.http.protocols.openai.errors import OPENAI
 from server.http.protocols.openai.fields import event, finish_reason_of, usage_of
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.translation_call import record_outcome
-from server.http.responses.errors import clear_frames, error_response
+from server.http.responses.errors import error_response, note_expiry
 from server.http.state import RequestRecord
 from server.interface.errors import ClientGone, EngineFailed, KvasirError
 from server.operations.metrics import Metrics
@@ -61,7 +61,7 @@ class CompletionStream(Response):
             # After the watch for disconnects, which would count the end of the response as one.
             await self._end(send, outcome)
         except KvasirError as error:
-            clear_frames(error)
+            note_expiry(error, self._record)
             plain = error_response(error, OPENAI)
             if not self._has_begun:
                 await plain(scope, receive, send)

@@ -1,8 +1,9 @@
 import gc
 import weakref
 
-from server.http.responses.errors import clear_frames
-from server.interface.errors import DeadlineExceeded
+from server.http.responses.errors import note_expiry
+from server.http.state import RequestRecord
+from server.interface.errors import DeadlineExceeded, EngineFailed
 
 
 class _Sentences:
@@ -20,12 +21,12 @@ def _fail() -> weakref.ref[_Sentences]:
             raise TimeoutError
         except TimeoutError as error:
             kept = error
-            raise DeadlineExceeded from kept
+            raise DeadlineExceeded("late") from kept
 
     try:
         work()
     except DeadlineExceeded as error:
-        clear_frames(error)
+        note_expiry(error, RequestRecord("id"))
     return found[0]
 
 
@@ -35,3 +36,11 @@ def test_an_error_that_its_own_traceback_keeps_frees_what_its_functions_had() ->
         assert _fail()() is None
     finally:
         gc.enable()
+
+
+def test_only_an_expired_call_has_phases() -> None:
+    record = RequestRecord("id")
+    note_expiry(EngineFailed("broken"), record)
+    assert record.late_phases == {}
+    note_expiry(DeadlineExceeded("late", {"queue": 2.0}), record)
+    assert record.late_phases == {"queue": 2.0}
