@@ -29,6 +29,9 @@ _MAX_PAGE_CHARACTERS = 60_000  # some 20 us each
 # The library takes quadratic time for lines of one paragraph, and cubic time to order paragraphs.
 _MAX_PAGE_NEIGHBOURS = 50_000  # pairs of lines; a line has some five
 _MAX_REFERENCES = 16  # that lead to an object one after the other
+_MAX_SAVED_STATES = (
+    5000  # some 0.4 kB and 15 us each; real pages have at most 28, the limit of Acrobat, or a few unclosed
+)
 _MAX_GROUPED_PARAGRAPHS = 150  # more are read from top to bottom
 
 
@@ -124,6 +127,18 @@ class _TextPages(PDFPageAggregator):
         """Do nothing: pictures are not kept."""
 
 
+class _TextInterpreter(PDFPageInterpreter):
+    """Runs the operators of a page, and of the forms in it."""
+
+    def do_q(self) -> None:
+        """Save the graphics state; raises `DocumentTooComplex` for too many that are never restored."""
+        if len(self.gstack) == _MAX_SAVED_STATES:
+            raise DocumentTooComplex(
+                f"a page of a PDF may have {_MAX_SAVED_STATES} saved graphics states in one another. A page has more"
+            )
+        super().do_q()
+
+
 def read_pages(source: BinaryIO) -> Iterator[LTPage]:
     """Yield the pages. Errors of the library, of which damaged files raise many kinds, become `InvalidDocument`."""
     pages = _pages(source)
@@ -150,7 +165,7 @@ def read_pages(source: BinaryIO) -> Iterator[LTPage]:
 def _pages(source: BinaryIO) -> Iterator[LTPage]:
     resources = PDFResourceManager()
     device = _TextPages(resources)
-    interpreter = PDFPageInterpreter(resources, device)
+    interpreter = _TextInterpreter(resources, device)
     for page in PDFPage.create_pages(_TextDocument(PDFParser(source))):
         interpreter.process_page(page)
         yield device.get_result()

@@ -85,6 +85,7 @@ def test_a_pdf_with_many_paragraphs_is_read_from_top_to_bottom() -> None:
     [
         ("BT /F1 12 Tf 9 9 Td (a word) Tj ET\n" * 280, "may have 50000 neighbours. Those of page 1 have more"),
         (line("a word " * 30, 9, 9) * 10, "a page of a PDF may have 2000 characters. Page 1 has more"),
+        ("q " * 5001, "a page of a PDF may have 5000 saved graphics states in one another. A page has more"),
     ],
 )
 def test_a_dense_page_of_a_pdf_is_rejected_before_its_layout(
@@ -93,6 +94,12 @@ def test_a_dense_page_of_a_pdf_is_rejected_before_its_layout(
     monkeypatch.setattr("server.documents.input.pdf_pages._MAX_PAGE_CHARACTERS", 2000)
     with pytest.raises(DocumentTooComplex, match=reason):
         translated(pdf(page), ".pdf", SAME)
+
+
+@pytest.mark.parametrize("saved", ["q " * 5000, "q Q " * 6000, "q\n" * 5000 + "Q\n" * 6000])
+def test_a_page_may_save_many_graphics_states(saved: str) -> None:
+    [paragraph] = _paragraphs(translated(pdf(saved + line("One text.", 72, 700)), ".pdf", SAME))
+    assert paragraph.text == "One text."
 
 
 def test_a_pdf_is_read_once_to_measure_and_to_translate_it(monkeypatch: pytest.MonkeyPatch) -> None:
