@@ -1,6 +1,6 @@
 """The kinds of items that a model never copies, found by a few requests before the first sentence with such an item."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from server.interface.engine_client import EngineClient
 from server.interface.request import Completion, Request
@@ -32,7 +32,7 @@ _SAMPLES: Mapping[ItemKind, Sequence[str]] = {
 
 
 class CopyCheck:
-    """Finds out once for each target language which kinds of items a model never copies.
+    """Finds out once for each target language and kind of items whether a model never copies them.
 
     A kind counts as never copied if no hypothesis of any of its samples has the sample. Such items are not sent as they
     are, because every sentence with one would be decoded twice.
@@ -42,21 +42,22 @@ class CopyCheck:
         self._engine = engine
         self._limits = limits
         self._tokenizer = tokenizer
-        self._found: dict[str, frozenset[ItemKind]] = {}
+        self._is_copied: dict[tuple[str, ItemKind], bool] = {}
 
-    async def never_copied(self, source: str, target: str, kinds: Iterable[ItemKind]) -> frozenset[ItemKind]:
-        """Return the kinds that are never copied. Decodes only if one of `kinds` has samples."""
-        if target not in self._found:
-            if _SAMPLES.keys().isdisjoint(kinds):
-                return frozenset()
-            self._found[target] = await self._check(source, target)
-        return self._found[target]
+    async def never_copied(self, source: str, target: str, kinds: Collection[ItemKind]) -> frozenset[ItemKind]:
+        """Return those of `kinds` that are never copied. Decodes the samples of kinds that it meets first."""
+        sampled = [kind for kind in _SAMPLES if kind in kinds]
+        if unknown := [kind for kind in sampled if (target, kind) not in self._is_copied]:
+            copied = await self._copied(source, target, unknown)
+            self._is_copied.update(((target, kind), kind in copied) for kind in unknown)
+        return frozenset(kind for kind in sampled if not self._is_copied[target, kind])
 
-    async def _check(self, source: str, target: str) -> frozenset[ItemKind]:
+    async def _copied(self, source: str, target: str, kinds: Sequence[ItemKind]) -> set[ItemKind]:
+        """Return the kinds of which a hypothesis has a sample. None has one that the tokenizer cannot read."""
         readable = [
             (kind, sample)
-            for kind, samples in _SAMPLES.items()
-            for sample in samples
+            for kind in kinds
+            for sample in _SAMPLES[kind]
             if self._tokenizer.known_characters.issuperset(sample)
         ]
         request = TranslationRequest(tuple(sample for _, sample in readable), source, target)
@@ -64,14 +65,13 @@ class CopyCheck:
         requests = [encoder.sample(sample) for _, sample in readable]
         submission = Submission(self._engine, NO_DEADLINE, NO_DEADLINE.clock(), accepted_earlier=True)
         completions = await submission.submit(requests)
-        copied = {
+        return {
             kind
             for (kind, sample), asked in zip(readable, requests, strict=True)
-            if self._is_copied(kind, sample, asked, completions, (source, target))
+            if self._has(kind, sample, asked, completions, (source, target))
         }
-        return frozenset(_SAMPLES) - copied
 
-    def _is_copied(
+    def _has(
         self,
         kind: ItemKind,
         sample: str,

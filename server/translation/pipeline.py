@@ -238,10 +238,7 @@ class Pipeline:
         return texts
 
     def may_be_special(self, text: str, source: str) -> bool:
-        """Return whether a text in this language takes the slower path: it may lose something, or has unusual capitals.
-
-        A text of several sentences of which only one has unusual capitals may be missed.
-        """
+        """Return whether a text takes the slower path: it may lose something, or a sentence has unusual capitals."""
         return self._reader.may_be_special(text) or self._reader.has_unusual_casing(text, source)
 
     async def _correct_formality(

@@ -19,7 +19,7 @@ from server.text.readers.plain_text import may_be_special, read_text, read_whole
 from server.text.readers.units import Document, Unit
 from server.text.readers.unknown_characters import UnknownCharacters
 from server.text.readers.xml import read_xml
-from server.text.segmentation.sentences import Segment, split, whole
+from server.text.segmentation.sentences import Segment, sentences, split, whole
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.deadline import NO_DEADLINE, Deadline
@@ -124,8 +124,12 @@ class TextReader:
         return may_be_special(text, self._unknown)
 
     def has_unusual_casing(self, text: str, language: str) -> bool:
-        """Return whether a sentence has a casing of its own."""
-        return not is_surely_usual(text) and self.truecaser(language).has_unusual_casing(text)
+        """Return whether a text, or a sentence of it, has a casing of its own."""
+        is_unusual = self.truecaser(language).has_unusual_casing
+        if not is_surely_usual(text) and is_unusual(text):
+            return True
+        segments = sentences(text, language)
+        return len(segments) > 1 and any(not is_surely_usual(each.text) and is_unusual(each.text) for each in segments)
 
     async def _protected_unless_plain(self, request: TranslationRequest, deadline: Deadline) -> SegmentedTexts | None:
         run = self.runner(request, request.num_characters, False, deadline)

@@ -56,6 +56,22 @@ def test_the_model_reads_the_words_that_it_knows_and_its_answer_gets_the_capital
     assert _translate(Answering(bundle, {read: answer}), text) == translation
 
 
+@pytest.mark.parametrize(
+    ("text", "is_special"),
+    [
+        ("The man is here. SMOKING FORBIDDEN.", True),
+        ("SMOKING FORBIDDEN. The man is here.", True),
+        ("The man is here. The man is not here.", False),
+    ],
+)
+def test_a_text_is_special_if_one_of_its_sentences_has_unusual_capitals(
+    bundle: Bundle, text: str, is_special: bool
+) -> None:
+    """Otherwise its whole call would take the slower path, whose answers to the other texts can differ."""
+    pipeline = Pipeline(EchoGenerator(bundle), TranslationLimits())
+    assert pipeline.may_be_special(text, "en") == is_special
+
+
 def test_a_word_in_capitals_that_a_tag_cuts_is_read_as_one_word(bundle: Bundle) -> None:
     engine = Answering(bundle, {"The mani is here": "Der Hund ist hier"})
     for text in ("THE M<b>ANI</b> IS HERE", "THE MAN<b>I</b> IS HERE"):

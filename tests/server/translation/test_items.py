@@ -217,8 +217,13 @@ def test_a_kind_that_is_never_copied_is_not_sent_as_it_is(bundle: Bundle) -> Non
     assert [each.text for each in result.translations] == ["the {dog} jumps", "the dog_x jumps"]
     assert [item.means for each in result.translations for item in each.protected] == [Means.NAME, Means.AS_IS]
     assert len(engine.batches) == 2  # the samples, once, and the sentences
+    decode = open_tokenizer(bundle).decode
+    samples = [decode(sample.source.tolist()) for sample in engine.batches[0]]
+    assert sorted(samples) == ["%s", "--verbose", "max_length", "{name}"]  # of the two kinds only
     asyncio.run(pipeline.translate(request))
     assert len(engine.batches) == 3
+    asyncio.run(pipeline.translate(replace(request, texts=("the {dog} jumps at @anna",))))
+    assert len(engine.batches) == 5  # the samples of the kind that is new
 
 
 @pytest.mark.parametrize(
