@@ -3,6 +3,9 @@
 #include "cached_attention.h"
 #include "kernels.h"
 #include "normalization.h"
+#if defined(__AVX2__) && !defined(__AVX512VNNI__)
+#pragma clang diagnostic ignored "-Wunused-function" /* AVX2 has its own product with listed columns */
+#endif
 #include "product.h"
 #include "quantization.h"
 #include "ranking.h"
@@ -15,7 +18,9 @@
 #elif defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #define NAME "avx512vnni"
 #elif defined(__AVX2__)
+#include "listed_avx2.h"
 #define NAME "avx2"
+#define MULTIPLY_LISTED multiply_listed_avx2
 #else
 #define NAME "portable"
 #endif
@@ -23,6 +28,9 @@
 #define MULTIPLY multiply
 #define FIND_USED find_used
 #endif
+#ifndef MULTIPLY_LISTED
+#define MULTIPLY_LISTED multiply_listed
+#endif
 
-const Kernels KERNELS = {NAME, quantize, FIND_USED, MULTIPLY, multiply_listed, normalize,
+const Kernels KERNELS = {NAME, quantize, FIND_USED, MULTIPLY, MULTIPLY_LISTED, normalize,
                          append, attend, attend_in_source, rank, add_sums};
