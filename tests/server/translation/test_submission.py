@@ -14,11 +14,10 @@ from server.translation.submission import (
     Submission,
     mean_score,
     num_tokens,
-    one_after_the_other,
     sentence_tokens,
 )
 from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases
+from server.translation.types import Phases, one_after_the_other
 from tests.fakes.engine import FakeClock
 
 STOPPED = Hypothesis([5, 6], -1.0, -0.5, FinishReason.STOP)
