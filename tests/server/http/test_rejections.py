@@ -10,7 +10,7 @@ HOST = (b"host", b"x")
 @pytest.mark.parametrize(
     ("version", "headers", "status"),
     [
-        ("1.1", [HOST], None),
+        ("1.1", [HOST, (b"accept", b"*/*"), (b"user-agent", b"x")], None),
         ("1.0", [], None),
         ("1.0", [HOST], None),
         ("1.1", [HOST, (b"content-encoding", b"Identity")], None),
