@@ -1,0 +1,114 @@
+import pytest
+
+from server.text.items.kinds import ItemKind
+from server.text.readers import unit_builder
+from server.text.readers.unit_builder import UnitBuilder
+from server.text.readers.units import OBJECT, ProtectedSpan, Unit
+from server.text.readers.unknown_characters import UnknownCharacters
+
+_ASCII = UnknownCharacters(map(chr, range(128)))
+
+
+def _built(*parts: str, collapses_space: bool = False) -> Unit:
+    """Return a unit of texts and tags; `#x` is protected, `!x` a mark."""
+    builder = UnitBuilder(_ASCII, collapses_space=collapses_space)
+    for part in parts:
+        if part.startswith("</"):
+            builder.close(part[2:-1], part)
+        elif part.startswith("<"):
+            builder.open(part[1:-1], part)
+        elif part.startswith("#"):
+            builder.protect(part)
+        elif part.startswith("!"):
+            builder.mark(part)
+        else:
+            builder.text(part, part)
+    assert builder.is_empty is (not parts)
+    unit = builder.build()
+    assert unit.raw == "".join(parts)
+    return unit
+
+
+def _tags(unit: Unit) -> list[tuple[int, int, str, str, int, bool]]:
+    return [(tag.start, tag.end, tag.opening, tag.closing, tag.parent, tag.ends_behind) for tag in unit.tags]
+
+
+def test_a_unit_may_be_empty() -> None:
+    assert _built().text == ""
+
+
+def test_tags_are_around_their_text_and_have_parents() -> None:
+    unit = _built("a", "<b>", "bc", "<i>", "d", "</i>", "</b>", "!x", "e")
+    assert unit.text == "abcde"
+    assert _tags(unit) == [
+        (1, 4, "<b>", "</b>", -1, False),
+        (3, 4, "<i>", "</i>", 0, False),
+        (4, 4, "!x", "", -1, False),
+    ]
+
+
+def test_tags_without_a_closing_end_with_their_parent_or_behind_the_unit() -> None:
+    assert _tags(_built("<b>", "a", "<i>", "b", "</b>", "c")) == [
+        (0, 2, "<b>", "</b>", -1, False),
+        (1, 2, "<i>", "", 0, True),
+    ]
+    assert _tags(_built("a", "<b>", "b")) == [(1, 2, "<b>", "", -1, True)]
+
+
+def test_a_closing_of_another_unit_is_around_all_before_it() -> None:
+    assert _tags(_built("a", "<i>", "b", "</i>", "</b>", "c")) == [
+        (1, 2, "<i>", "</i>", 1, False),
+        (0, 2, "", "</b>", -1, False),
+    ]
+    assert _tags(_built("<p>", "a", "</b>", "c", "</p>")) == [
+        (0, 2, "<p>", "</p>", -1, False),
+        (0, 1, "", "</b>", 0, False),
+    ]
+
+
+def test_elements_of_a_sentence_are_protected() -> None:
+    unit = _built("a ", "#code", " b ", "https://example.org")
+    assert unit.text == f"a {OBJECT} b https://example.org"
+    assert unit.protected == (
+        ProtectedSpan(2, 3, "#code"),
+        ProtectedSpan(6, 25, "https://example.org", ItemKind.URL),
+    )
+
+
+@pytest.mark.parametrize(("raw", "kind"), [("`x`", ItemKind.CODE_SPAN), ("`ж`", ItemKind.WORD)])
+def test_code_is_read_unless_the_model_lacks_a_character(raw: str, kind: ItemKind) -> None:
+    builder = UnitBuilder(_ASCII)
+    builder.code(raw)
+    assert builder.build().protected == (ProtectedSpan(0, 3, raw, kind),)
+
+
+def test_white_space_behind_a_tag_moves_into_it_where_it_would_be_doubled() -> None:
+    unit = _built("a ", "<b>", " b", "</b>", " c")
+    assert (unit.text, unit.tags[0].opening, unit.tags[0].closing) == ("a b c", "<b> ", "</b>")
+    unit = _built("a ", "<b>", "b ", "</b>", " c")
+    assert (unit.text, unit.tags[0].opening, unit.tags[0].closing) == ("a b c", "<b>", "</b> ")
+    unit = _built("<b>", "  a", "</b>")
+    assert (unit.text, unit.tags[0].opening) == ("a", "<b>  ")
+
+
+def test_white_space_is_collapsed_as_html_does() -> None:
+    assert _built("\n a \n\t b  ", "c", collapses_space=True).text == "\n a b c"
+    assert _built("a ", " \n ", "b", collapses_space=True).text == "a b"
+    assert _built("a", " \n ", "b", collapses_space=True).text == "a b"
+    assert _built("a \n b").text == "a \n b"
+
+
+def test_deeper_tags_than_people_write_are_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unit_builder, "_MAX_DEPTH", 2)
+    unit = _built("<a>", "<b>", "<c>", "x", "</c>", "</b>", "</a>")
+    assert _tags(unit) == [
+        (0, 1, "<a>", "</a>", -1, False),
+        (0, 1, "<b>", "</b>", 0, False),
+        (0, 0, "<c>", "", 1, False),
+        (1, 1, "</c>", "", 1, False),
+    ]
+
+
+def test_many_strange_closings_are_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unit_builder, "_MAX_STRAYS", 1)
+    assert _tags(_built("x", "</a>", "</b>")) == [(0, 1, "", "</a>", -1, False), (1, 1, "</b>", "", -1, False)]
