@@ -1,4 +1,4 @@
-"""What the serving process makes of the replies and the ends of a process that reads documents."""
+"""Errors that replies and ends of a process for documents become, and its priority."""
 
 import asyncio
 import signal

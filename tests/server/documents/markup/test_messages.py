@@ -11,7 +11,7 @@ from server.documents.markup.messages import message_parts
         ("one\r\ntwo\n\nthree\r", ["one", "two", "three"]),
         ("{name} is here", ["{name} is here"]),
         ("{n, plural, one {a} other {b}} and {m, select, other {c}}", ["a", "b", " and ", "c"]),
-        ("{n,plural,offset:1 =0{nobody} other{# others}}", ["nobody", "# others"]),
+        ("{n,plural,offset:1 =0{none} other{# others}}", ["none", "# others"]),
         ("{n, plural, other {first\nsecond}}\nthird", ["first", "second", "third"]),
         ("{n, plural, other {{a} and {b}}}", ["{a} and {b}"]),
         ("x {n, plural, other {y {m, select, a {z} b {w}} v}} u", ["x ", "y ", "z", "w", " v", " u"]),

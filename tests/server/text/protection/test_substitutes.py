@@ -59,7 +59,7 @@ def test_a_stand_in_is_neither_in_the_sentence_nor_used() -> None:
         ("so Tom’s Haus", True, (3, 8)),
         ("Tom and Tom", False, None),
         ("Tomate and Tom", False, None),
-        ("nobody", False, None),
+        ("none", False, None),
     ],
 )
 def test_a_name_is_there_once_and_as_a_word(answer: str, inflected: bool, expected: tuple[int, int] | None) -> None:
