@@ -32,6 +32,7 @@ from bundle.shortlist import Shortlist
 from export.exporter import export_bundle
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import SentenceParams
+from server.operations.garbage_collection import defer_full_collections
 from server.text.tokenizers.registry import open_tokenizer
 
 NUM_PIECES = 32_000
@@ -81,6 +82,7 @@ def main(
         if beam_size == 1:
             runs["slimt"] = _slimt(python, student, lines)
         runs["ctranslate2"] = _ctranslate2(folder, lines, beam_size)
+        defer_full_collections()  # as the server does
         seconds: dict[str, list[float]] = {name: [] for name in runs}
         for _ in range(rounds + 1):
             for name, run in runs.items():
