@@ -84,6 +84,8 @@ def export_bundle(
     if not (languages.target or checkpoint.config.is_encoder_only):
         report("no languages: the model generates texts; with --source and --target it translates")
     unknown_token_id = require_tokenizer(checkpoint, report)
+    for path in checkpoint.unread_shortlists:
+        report(f"{path.name} is left out: a shortlist must be binary; `kvasir shortlist` learns one from parallel text")
     if checkpoint.shortlist is not None and precision != "float16":
         read_shortlist(checkpoint.shortlist, describe_shapes(checkpoint.config))  # before a minute of work
     model = shared_model(checkpoint)

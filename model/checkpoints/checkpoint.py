@@ -91,7 +91,7 @@ class Checkpoint:
 
     `weights` has one tensor for each parameter of `Transformer(config)`, by the parameter's name and of its shape, in
     the precision of the checkpoint. `generation` is None in families that only translate. `shortlist` is a file of
-    Marian's format (bundle.shortlist).
+    Marian's format (bundle.shortlist), and `unread_shortlists` are those in formats that are not read.
     """
 
     config: TransformerConfig
@@ -102,3 +102,4 @@ class Checkpoint:
     is_quantized: bool = False
     generation: Generation | None = None
     shortlist: Path | None = None
+    unread_shortlists: tuple[Path, ...] = ()

@@ -19,6 +19,7 @@ from model.families.marian.description import read_yaml
 from model.families.marian.tensor_files import is_marian_file
 
 _PAIR: Final = re.compile(r"\.([a-z]{2})([a-z]{2})\.")
+_STUDENT: Final = re.compile(r"([a-z]{2})([a-z]{2})\.student\b")  # a folder of Bergamot: `ende.student.tiny11`
 _MAX_YAML_BYTES: Final = 1 << 20
 _VOCABULARY_ENDINGS: Final = (".spm", ".yml", ".yaml", ".json", ".txt")
 
@@ -27,13 +28,14 @@ _VOCABULARY_ENDINGS: Final = (".spm", ".yml", ".yaml", ".json", ".txt")
 class NativeFiles:
     """Files of one model: the vocabularies of source and target; `allows_unknown` is a setting of the decoder.
 
-    `shortlist` is None unless the folder has a binary one: lists of words are not read.
+    `shortlist` is None unless the folder has a binary one; `unread_shortlists` are lists of words without one.
     """
 
     model: Path
     vocabularies: tuple[Path, Path]
     allows_unknown: bool
     shortlist: Path | None = None
+    unread_shortlists: tuple[Path, ...] = ()
 
 
 def model_files(folder: Path) -> list[Path]:
@@ -63,11 +65,13 @@ def find_files(folder: Path) -> NativeFiles:
             f"trgvocab.ende.spm. Given: {', '.join(path.name for path in vocabularies) or 'none'}"
         )
     allows_unknown = settings.get("allow-unk") is True
-    return NativeFiles(model, (vocabularies[0], vocabularies[-1]), allows_unknown, _shortlist(folder, settings))
+    shortlist = _shortlist(folder, settings)
+    unread = () if shortlist else _word_lists(folder)
+    return NativeFiles(model, (vocabularies[0], vocabularies[-1]), allows_unknown, shortlist, unread)
 
 
 def find_languages(folder: Path, files: NativeFiles) -> Languages:
-    """Return the languages from the metadata beside a model, or from the name of a file; none if none has them."""
+    """Return the languages from the metadata beside a model, or from a name; none if nothing has them."""
     metadata = read_settings(folder / "metadata.json", required=False).values
     source, target = metadata.get("sourceLanguage"), metadata.get("targetLanguage")
     if isinstance(source, str) and isinstance(target, str):
@@ -76,8 +80,10 @@ def find_languages(folder: Path, files: NativeFiles) -> Languages:
     tags, target = information.get("srcTags"), information.get("trgTag")
     if isinstance(tags, dict) and tags and isinstance(target, str):
         return Languages(tuple(language_code(str(tag)) for tag in tags), (language_code(target),))
-    for path in (files.model, *files.vocabularies):
-        if found := _PAIR.search(path.name):
+    # Both directions share a vocabulary, which is named after one of them: `vocab.deen.spm` in `ende.student.tiny11`.
+    names = (_PAIR.search(files.model.name), _STUDENT.match(folder.name))
+    for found in (*names, *(_PAIR.search(path.name) for path in files.vocabularies)):
+        if found:
             return Languages((language_code(found[1]),), (language_code(found[2]),))
     return Languages((), ())
 
@@ -104,15 +110,21 @@ def _named(folder: Path, listed: object) -> list[Path]:
 def _shortlist(folder: Path, settings: Mapping[str, object]) -> Path | None:
     """Return the binary shortlist that the settings name, or else the only one in the folder; None without any."""
     listed = settings.get("shortlist")
-    # The file is first; others are numbers.
-    named = _named(folder, listed[:1]) if isinstance(listed, list) else []
-    found = [path for path in named or sorted(folder.glob("lex.*bin")) if path.suffix == ".bin" and path.is_file()]
+    # The file is first; others are numbers. Settings that name the list of words (`lex.s2t.gz`) are those of training,
+    # and the binary list beside it was made of it.
+    named = [path for path in _named(folder, listed[:1]) if path.suffix == ".bin"] if isinstance(listed, list) else []
+    found = named or sorted(path for path in folder.glob("lex.*bin") if path.suffix == ".bin" and path.is_file())
     if len(found) > 1:
         raise CheckpointError(
             f"{folder.name} has {len(found)} shortlists: {', '.join(path.name for path in found)}; leave one in the "
             "folder, or name it in decoder.yml"
         )
     return found[0] if found else None
+
+
+def _word_lists(folder: Path) -> tuple[Path, ...]:
+    """Return the shortlists of words, `lex.s2t` or `lex.s2t.gz`."""
+    return tuple(sorted(path for path in folder.glob("lex.*") if path.suffix != ".bin" and path.is_file()))
 
 
 def _vocabularies(folder: Path) -> list[Path]:

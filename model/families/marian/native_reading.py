@@ -58,6 +58,7 @@ class MarianNative:
             provenance=Provenance(folder.name, self.name, stored.sha256),
             is_quantized=stored.is_quantized,
             shortlist=files.shortlist,
+            unread_shortlists=files.unread_shortlists,
         )
 
 
