@@ -110,6 +110,8 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_HTTP}/admin/test_admin.py",
         f"{_HTTP}/test_tracing.py",
     ),
+    "server/operations/tracing.py": (f"{_HTTP}/test_tracing.py",),
+    "server/operations/metrics.py": (f"{_HTTP}/monitoring/test_metrics.py",),
     "server/http/middleware/authentication.py": (f"{_HTTP}/test_api_keys.py", f"{_HTTP}/test_errors_of_keys.py"),
     "server/http/requests/parameters.py": (
         f"{_HTTP}/protocols/deepl/test_texts.py",
