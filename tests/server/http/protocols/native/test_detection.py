@@ -76,6 +76,14 @@ def test_detection_alone_returns_the_candidates_of_each_text(echo_for: EchoFor) 
     assert first[0]["confidence"] > 0.9 > first[1]["confidence"]
 
 
+def test_detection_returns_at_most_five_candidates(echo: EchoGenerator) -> None:
+    settings = Settings(detect_languages=["en", "de", "fr", "es", "it", "nl", "sv"])
+    with TestClient(create_app(settings, [echo])) as client:
+        [candidates] = client.post("/v1/detect", json={"text": "Wo ist der Bahnhof?"}).json()["detections"]
+    assert len(candidates) == 5
+    assert candidates[0]["language"] == "de"
+
+
 @pytest.mark.parametrize(
     ("body", "code"),
     [

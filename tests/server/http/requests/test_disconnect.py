@@ -1,0 +1,114 @@
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from fastapi import Request
+from starlette.types import Message
+
+from server.http.requests.disconnect import CONNECTION, unless_disconnected
+from server.interface.errors import ClientGone
+from tests.fakes.event_loop import in_event_loop
+
+
+class _Work:
+    """Work that ends when it may, and notes that it was cancelled."""
+
+    def __init__(self) -> None:
+        self.may_end = asyncio.Event()
+        self.was_cancelled = False
+
+    async def run(self) -> str:
+        try:
+            await self.may_end.wait()
+        except asyncio.CancelledError:
+            self.was_cancelled = True
+            raise
+        return "done"
+
+
+class _Connection:
+    """A connection that reports its loss."""
+
+    is_lost = False
+
+    def __init__(self) -> None:
+        self.on_loss: Callable[[], None] | None = None
+
+    def call_on_loss(self, on_loss: Callable[[], None] | None) -> None:
+        self.on_loss = on_loss
+
+
+def _request(messages: "asyncio.Queue[Message]", connection: _Connection | None = None) -> Request:
+    state = {} if connection is None else {CONNECTION: connection}
+    return Request({"type": "http", "headers": [], "state": state}, messages.get)
+
+
+async def _settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+@in_event_loop
+async def test_work_is_cancelled_when_any_server_reports_the_end_of_the_connection() -> None:
+    messages: asyncio.Queue[Message] = asyncio.Queue()
+    work = _Work()
+    task = asyncio.create_task(unless_disconnected(_request(messages), work.run()))
+    messages.put_nowait({"type": "http.request"})
+    await _settle()
+    assert not task.done()
+    messages.put_nowait({"type": "http.disconnect"})
+    with pytest.raises(ClientGone):
+        await task
+    assert work.was_cancelled
+
+
+@in_event_loop
+async def test_the_result_ends_the_watch() -> None:
+    messages: asyncio.Queue[Message] = asyncio.Queue()
+    work = _Work()
+    task = asyncio.create_task(unless_disconnected(_request(messages), work.run()))
+    await _settle()
+    work.may_end.set()
+    assert await task == "done"
+    await _settle()
+    assert len(asyncio.all_tasks()) == 1
+
+
+@in_event_loop
+async def test_the_loss_of_a_connection_that_reports_it_cancels_the_work() -> None:
+    messages: asyncio.Queue[Message] = asyncio.Queue()
+    connection, work = _Connection(), _Work()
+    task = asyncio.create_task(unless_disconnected(_request(messages, connection), work.run()))
+    await _settle()
+    assert len(asyncio.all_tasks()) == 2, "a connection that reports its loss needs no watch"
+    assert connection.on_loss is not None
+    connection.on_loss()
+    with pytest.raises(ClientGone):
+        await task
+    assert work.was_cancelled
+    assert connection.on_loss is None
+
+
+@in_event_loop
+async def test_work_for_a_lost_connection_does_not_begin() -> None:
+    connection, work = _Connection(), _Work()
+    connection.is_lost = True
+    work.may_end.set()
+    with pytest.raises(ClientGone):
+        await unless_disconnected(_request(asyncio.Queue(), connection), work.run())
+    assert connection.on_loss is None
+
+
+@pytest.mark.parametrize("is_lost_too", [False, True])
+@in_event_loop
+async def test_another_cancellation_is_passed_on(is_lost_too: bool) -> None:
+    connection, work = _Connection(), _Work()
+    task = asyncio.create_task(unless_disconnected(_request(asyncio.Queue(), connection), work.run()))
+    await _settle()
+    task.cancel()
+    if is_lost_too:
+        assert connection.on_loss is not None
+        connection.on_loss()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert work.was_cancelled
