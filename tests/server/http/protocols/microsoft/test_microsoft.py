@@ -104,3 +104,40 @@ def test_the_subscription_key_is_an_api_key(tmp_path: Path, echo: EchoGenerator)
         rejected = client.post(address, json=body)
         assert (rejected.status_code, rejected.json()["error"]["code"]) == (401, 401000)
         assert client.get("/languages?api-version=3.0").status_code == 200
+
+
+@pytest.mark.parametrize(("num_targets", "status"), [(0, 400), (1, 200), (20, 200), (21, 400)])
+def test_targets_are_limited(compatible: TestClient, num_targets: int, status: int) -> None:
+    targets = [f"de-x-{number}" for number in range(num_targets)]
+    query = "&".join([VERSION, "from=en", *(f"to={each}" for each in targets)])
+    assert compatible.post(f"/translate?{query}", json=[{"Text": "Tea."}]).status_code == status
+    inputs = [{"text": "Tea.", "language": "en", "targets": [{"language": each} for each in targets]}]
+    assert compatible.post("/translate?api-version=2026-06-06", json={"inputs": inputs}).status_code == status
+
+
+def test_inputs_of_several_languages_keep_their_places(compatible: TestClient) -> None:
+    inputs = [
+        {"text": "Tea.", "language": "en", "targets": [{"language": "de"}]},
+        {"Text": GERMAN, "language": "de", "targets": [{"language": "en"}]},
+        {"text": "<b>Water</b>.", "language": "en", "textType": "html", "targets": [{"language": "de"}]},
+        {"text": "Water.", "language": "en", "targets": [{"language": "zh-Hant"}, {"language": "de"}]},
+        {"text": "5", "targets": [{"language": "de"}]},
+    ]
+    found = compatible.post("/translate?api-version=2026-06-06", json={"inputs": inputs}).json()["value"]
+    texts = [[each["text"] for each in item["translations"]] for item in found]
+    assert texts == [["Tea."], [GERMAN], ["<b>Water</b>."], ["Water.", "Water."], ["5"]]
+    assert [item.get("detectedLanguage") for item in found] == [*[None] * 4, {"language": "en", "score": 0}]
+
+
+def test_combinations_of_languages_are_limited_by_the_number_of_texts(compatible: TestClient) -> None:
+    def status(num_targets: int) -> int:
+        targets = [[{"language": f"de-x-{text}-{number}"} for number in range(num_targets)] for text in range(2)]
+        inputs = [{"text": "Tea.", "language": "en", "targets": each} for each in targets]
+        return compatible.post("/translate?api-version=2026-06-06", json={"inputs": inputs}).status_code
+
+    assert (status(10), status(11)) == (200, 400)
+
+
+def test_sentences_are_those_of_the_detected_language(compatible: TestClient) -> None:
+    [found] = compatible.post(f"/breaksentence?{VERSION}", json=[{"Text": GERMAN}]).json()
+    assert found["sentLen"] == [len("Wo ist der Bahnhof? "), len("Er ist 300 Meter von hier.")]
