@@ -12,15 +12,15 @@ _FEW = 12  # files that import a module
 def tests_of(file: str, listed: Iterable[str]) -> list[str]:
     """Return the test files of a module, the likeliest first.
 
-    Its own test file, the listed ones, and those that import it. A module without its own test file is tested with its
-    folder, and through the modules that import it.
+    Its own test file, the listed ones, those that import it, those of its folder if it has none of its own, and those
+    of the modules that import it.
     """
     path = Path(file)
     own = _own_tests(path)
     found = [*own, *map(Path, listed), *(test for test in _importers(path, "tests") if _is_test(test))]
     if not own:
         found += sorted((Path("tests") / path.parent).glob("test_*.py"))
-        found += [test for module in _importers(path, ".") for test in _own_tests(module)]
+    found += [test for module in _importers(path, ".") for test in _own_tests(module)]
     return [str(each) for each in dict.fromkeys(found) if (ROOT / each).is_file()]
 
 
