@@ -1,0 +1,52 @@
+"""Escapes, separators and mistakes in the tables of texts that programs have."""
+
+import pytest
+
+from server.interface.errors import InvalidDocument
+from tests.server.documents.documents import LOUD, SAME, translated
+
+
+@pytest.mark.parametrize(
+    ("extension", "content", "expected"),
+    [
+        (".properties", "a=one two", "a=ONE TWO"),
+        (".properties", "a : one two\r\nb\tone two\n", "a : ONE TWO\r\nb\tONE TWO\n"),
+        (".properties", "#a=one two\n!b=one two\n", "#a=one two\n!b=one two\n"),
+        (".properties", "a=\\u00e4b \\ud83d\\ude00 c\n", "a=\\u00c4B \\ud83d\\ude00 C\n"),
+        (".properties", "a=Grüße an\n", "a=GRÜSSE AN\n"),
+        (".properties", "a=\\ good day\n", "a=\\ GOOD DAY\n"),
+        (".properties", "a=one\\\n   two\nb=\\q one\n", "a=ONETWO\nb=Q ONE\n"),
+        (".properties", "a=one\\\\ two\\f\\r\\n x", "a=ONE\\\\ TWO\\f\\r\\n X"),
+        (".properties", "a\\=b=one two", "a\\=b=ONE TWO"),
+        (".properties", "a=one_two\nb=\nc", "a=one_two\nb=\nc"),
+        (".strings", '"a" = "one \\"two\\"";', '"a" = "ONE \\"TWO\\"";'),
+        (".strings", 'a="x \\U00e4\\101\\q";b = c;\n', 'a="X ÄAQ";b = c;\n'),
+        (
+            ".strings",
+            '/* "a"="one two"; * */ "b"; // "c"="d e";\n"f"="g h";',
+            '/* "a"="one two"; * */ "b"; // "c"="d e";\n"f"="G H";',
+        ),
+        (".strings", '"a"="one\\ttwo\\\\ \\a\n";', '"a"="ONE\\tTWO\\\\ \a\\n";'),
+        (".strings", '"\\ud83d\\ude00 a" = "x";', '"\\ud83d\\ude00 a" = "X";'),
+        (".strings", '"a" = "x \\ud83d\\ude00";', '"a" = "X \U0001f600";'),
+        (".strings", "", ""),
+    ],
+)
+def test_values_are_read_and_written_with_their_escapes(extension: str, content: str, expected: str) -> None:
+    assert translated(content.encode(), extension, SAME).decode() == content
+    assert translated(content.encode(), extension, LOUD).decode() == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ('"a" = "b";\n\n= "c";', "line 3 must have a key. Given: '= \"c\";'"),
+        ('"a"\n"b";', "line 2 must have `=`"),
+        ('"a" =\n\n;', "line 3 must have a value in quotes"),
+        ('"a" = "b"', "line 1 must have `;`. Given: ''"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(content: str, reason: str) -> None:
+    with pytest.raises(InvalidDocument) as rejected:
+        translated(content.encode(), ".strings", SAME)
+    assert reason in str(rejected.value)
