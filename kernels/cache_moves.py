@@ -18,14 +18,22 @@ if _library is not None:
     _library.kvasir_close_holes.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 
 
+SOURCE_PLACE_UNIT = 1 << 16
+"""A source's place is its length plus this times the number of rows from the row that reads it to the row that has it.
+
+CrossAttention takes it as it takes a length; it is one for a row with its own source.
+"""
+
+
 class CacheMoves:
     """Rows of one cache, whose arrays must not move.
 
     `self_cache` and `cross_cache` [planes, rows, blocks, positions, numbers]: a block for each head, or one of all
     heads; `last_cross` [planes, rows, 1, heads * head_dim]; `states` [layers, rows, 1, width], not of width 0 if the
     decoder is recurrent: then `self_cache` has no positions; `per_row` [rows] each: previous tokens, past lengths,
-    source lengths, lists; `owners` and `cross_owners` [rows]; `num_live` [1] is the number of assigned rows. The
-    numbers of an int8 cache are multiples of `step`.
+    source lengths, lists, rows and places of sources; `owners` and `cross_owners` [rows]; `num_live` [1] is the number
+    of assigned rows. The numbers of an int8 cache are multiples of `step`. With `shares_sources`, rows read the cross
+    cache at the row of their source, and never read `last_cross`.
     """
 
     def __init__(
@@ -39,6 +47,8 @@ class CacheMoves:
         cross_owners: NDArray[np.int64],
         num_live: NDArray[np.int64],
         step: np.float32 | None,
+        *,
+        shares_sources: bool,
     ) -> None:
         planes, rows, blocks, _, _ = cross_cache.shape
         block_sizes = (self_cache.strides[2], cross_cache.strides[2])
@@ -46,7 +56,16 @@ class CacheMoves:
         arrays = (np.full(1, step or 1.0, np.float32), self_cache, cross_cache, last_cross, states, *per_row)
         assert all(array.flags.c_contiguous for array in arrays), "rows are addressed by pointers"
         row_sizes = (last_cross.strides[1], states.shape[3] * states.itemsize)
-        sizes = (planes, rows, blocks, cross_cache.strides[3], *block_sizes, *row_sizes, step is not None)
+        sizes = (
+            planes,
+            rows,
+            blocks,
+            cross_cache.strides[3],
+            *block_sizes,
+            *row_sizes,
+            step is not None,
+            shares_sources,
+        )
         self._struct = SharedArrays(sizes, (*arrays, owners, cross_owners, num_live))
         self.address = self._struct.address
         """Address for the steps of searches."""

@@ -51,8 +51,9 @@ def _generate(runner: OnnxRunner, num_rows: int, num_steps: int, vocab_size: int
     """Return processor seconds of each step."""
     random = np.random.default_rng(num_rows)
     sources = [random.integers(1, vocab_size - 1, SOURCE_LEN).astype(np.int32) for _ in range(num_rows)]
-    for row, cross in enumerate(runner.encode(sources)):
-        runner.cache.write_source(row, cross, runner.start_token)
+    rows = np.array(
+        [runner.cache.begin(row, cross, runner.start_token) for row, cross in enumerate(runner.encode(sources))]
+    )
     seconds = []
     for _ in range(num_steps):
         start = time.thread_time()
@@ -60,6 +61,7 @@ def _generate(runner: OnnxRunner, num_rows: int, num_steps: int, vocab_size: int
         seconds.append(time.thread_time() - start)
         runner.cache.previous_tokens[:num_rows] = candidates.tokens[:, 0]
         runner.cache.past_lengths[:num_rows] += 1
+    runner.cache.release(rows)
     return seconds
 
 

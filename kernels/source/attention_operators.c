@@ -7,7 +7,9 @@
  * shape says: [rows, cache_len, heads, head_dim], see kernels/cache_order.py.
  * BiasedSelfAttention and BiasedSourceAttention have one more input, biases of the scores by the key's position minus the
  * query's: [heads, n] from -(n - 1) to 0, and [heads, 2 * n - 1] from -(n - 1) to n - 1.
- * CrossAttention: queries [rows, .., width], the last key and value, which the cache contains already, then as above.
+ * CrossAttention: queries [rows, .., width], the last key and value, which the cache contains already, then as above. Rows
+ * can share a cache: the upper 16 bits of a position are how many rows further on the row's keys and values are, so caches
+ * can have another number of rows than queries. Without that the upper bits are zero, as everywhere else.
  * SourceAttention: queries, keys and values side by side [rows, source_len, 3 * width] and the last position of each row
  * [rows]. Results after it are zero. */
 #include <stdlib.h>
@@ -17,7 +19,7 @@
 
 #define CACHED_BYTES_OF_A_TASK (1 << 17)
 
-static _Thread_local Scratch score_scratch;
+static _Thread_local Scratch score_scratch, order_scratch;
 
 typedef struct {
     const Definition *definition;
@@ -46,33 +48,92 @@ typedef struct {
     int appends;
     int8_t *keys, *values;
     const int32_t *positions;
+    const int32_t *order; /* [rows], those with one cache after each other; or NULL */
     float *output;
     int out_of_memory;
 } CachedTasks;
 
+/* The row of the caches that has the keys and values of a row. */
+static int64_t cache_of(const CachedTasks *all, int64_t row) {
+    return all->appends ? row : row + (all->positions[row] >> 16);
+}
+
+static int64_t position_of(const CachedTasks *all, int64_t row) {
+    return all->appends ? all->positions[row] : all->positions[row] & 0xffff;
+}
+
+static int64_t row_at(const CachedTasks *all, int64_t at) { return all->order == NULL ? at : all->order[at]; }
+
+static CachedRow cached_row(const CachedTasks *all, int64_t row) {
+    const CachedAttention *attention = &all->attention;
+    const int64_t first = cache_of(all, row) * attention->heads * attention->head_dim * attention->cache_len;
+    return (CachedRow){all->keys + first, all->values + first, position_of(all, row) + 1};
+}
+
+/* Where the rows of a task begin: at the first row of a cache, near an equal share of all rows. */
+static int64_t begin_of_task(const CachedTasks *all, size_t task) {
+    int64_t at = all->rows * (int64_t)task / all->tasks;
+    while (at > 0 && at < all->rows && cache_of(all, row_at(all, at)) == cache_of(all, row_at(all, at - 1))) at++;
+    return at;
+}
+
+/* How many of the rows from `at` on are attended together. */
+static int64_t rows_together(const CachedTasks *all, int64_t at) {
+    const CachedRow first = cached_row(all, row_at(all, at));
+    if (all->order == NULL || at + SHARING_ROWS > all->rows || first.length > MAX_SHARED_POSITIONS) return 1;
+    for (int64_t other = at + 1; other < at + SHARING_ROWS; other++) {
+        const CachedRow row = cached_row(all, row_at(all, other));
+        if (row.keys != first.keys || row.length != first.length) return 1;
+    }
+    return SHARING_ROWS;
+}
+
 static void attend_task(void *data, size_t task) {
     CachedTasks *all = data;
     const CachedAttention *attention = &all->attention;
-    const int64_t width = attention->heads * attention->head_dim, plane = width * attention->cache_len;
+    const int64_t width = attention->heads * attention->head_dim;
     void *scratch =
-        reserve(&score_scratch, ATTENTION_SCRATCH(attention->heads, attention->head_dim, attention->cache_len));
+        reserve(&score_scratch, SHARED_SCRATCH(attention->heads, attention->head_dim, attention->cache_len));
     if (scratch == NULL) {
         all->out_of_memory = 1;
         return;
     }
-    int64_t end = all->rows * ((int64_t)task + 1) / all->tasks;
-    for (int64_t row = all->rows * (int64_t)task / all->tasks; row < end; row++) {
-        const float *query = all->fused + row * all->stride;
-        int8_t *keys = all->keys + row * plane, *values = all->values + row * plane;
+    const int64_t end = begin_of_task(all, task + 1);
+    for (int64_t at = begin_of_task(all, task), count; at < end; at += count) {
+        const float *queries[SHARING_ROWS];
+        float *outputs[SHARING_ROWS];
+        count = rows_together(all, at);
+        for (int64_t i = 0; i < count; i++) {
+            queries[i] = all->fused + row_at(all, at + i) * all->stride;
+            outputs[i] = all->output + row_at(all, at + i) * width;
+        }
+        const int64_t row = row_at(all, at);
+        const CachedRow cached = cached_row(all, row);
         if (all->appends) {
-            kernels->append(attention, query + width, all->positions[row], keys);
-            kernels->append(attention, query + 2 * width, all->positions[row], values);
+            kernels->append(attention, queries[0] + width, all->positions[row], cached.keys);
+            kernels->append(attention, queries[0] + 2 * width, all->positions[row], cached.values);
         }
         /* After the last row of a task too: a thread usually gets neighbouring tasks. */
-        const int64_t next_length = row + 1 < all->rows ? all->positions[row + 1] + 1 : 0;
-        kernels->attend(attention, query, keys, values, all->positions[row] + 1, next_length, scratch,
-                        all->output + row * width);
+        CachedRow next = cached_row(all, row_at(all, at + count < all->rows ? at + count : at));
+        if (at + count == all->rows) next.length = 0;
+        if (count == SHARING_ROWS) {
+            kernels->attend_together(attention, queries, cached, next, scratch, outputs);
+        } else {
+            kernels->attend(attention, queries[0], cached, next, scratch, outputs[0]);
+        }
     }
+}
+
+/* Return the rows, those with one cache after each other; NULL if there is no memory. */
+static const int32_t *rows_by_cache(const CachedTasks *all, int64_t num_caches) {
+    int32_t *first = reserve(&order_scratch, (size_t)(num_caches + 1 + all->rows) * sizeof *first);
+    if (first == NULL) return NULL;
+    int32_t *order = first + num_caches + 1;
+    memset(first, 0, (size_t)(num_caches + 1) * sizeof *first);
+    for (int64_t row = 0; row < all->rows; row++) first[cache_of(all, row) + 1]++;
+    for (int64_t cache = 1; cache <= num_caches; cache++) first[cache] += first[cache - 1];
+    for (int64_t row = 0; row < all->rows; row++) order[first[cache_of(all, row)]++] = (int32_t)row;
+    return order;
 }
 
 /* Read biases [heads, number of offsets] at this index. */
@@ -101,12 +162,14 @@ Status *compute_cached_attention(void *data, Context *context) {
     REQUIRE(fused.num_dimensions > 0, "queries have no dimensions");
     CachedTasks tasks = {
         .attention = {dimensions[1], dimensions[3], dimensions[2], kernel->scale, kernel->step, NULL, 0},
-        .fused = fused.data, .rows = dimensions[0], .appends = appends, .positions = positions.data};
+        .fused = fused.data, .rows = positions.size, .appends = appends, .positions = positions.data};
     const int64_t width = dimensions[1] * dimensions[3];
     tasks.stride = appends ? 3 * width : width;
     REQUIRE(dimensions[1] == kernel->heads && dimensions[3] > 0 && dimensions[3] <= MAX_HEAD_DIM,
             "heads are too large or their number differs from the cache");
-    REQUIRE(fused.size == tasks.rows * tasks.stride && positions.size == tasks.rows, "queries do not fit the cache");
+    REQUIRE(fused.size == tasks.rows * tasks.stride && (!appends || dimensions[0] == tasks.rows),
+            "queries do not fit the cache");
+    REQUIRE(appends || dimensions[2] <= 1 << 16, "a position of the cache takes more than 16 bits");
     int64_t max_positions = dimensions[2];
     if (is_biased) {
         RETURN_IF_ERROR(read_biases(context, 4, kernel, &tasks.attention.biases, &tasks.attention.num_biases));
@@ -114,8 +177,9 @@ Status *compute_cached_attention(void *data, Context *context) {
     }
     int64_t cached_bytes = 0;
     for (int64_t row = 0; row < tasks.rows; row++) {
-        int32_t position = tasks.positions[row];
+        const int64_t position = position_of(&tasks, row), cache = cache_of(&tasks, row);
         REQUIRE(position >= 0 && position < max_positions, "a position is outside the cache");
+        REQUIRE(cache >= 0 && cache < dimensions[0], "a row is outside the cache");
         cached_bytes += 2 * width * (position + 1);
     }
     int64_t output_dimensions[MAX_DIMENSIONS];
@@ -126,12 +190,16 @@ Status *compute_cached_attention(void *data, Context *context) {
     for (int kind = 0; kind < 2; kind++) {
         RETURN_IF_ERROR(create_output(context, (size_t)kind + 1, dimensions, 4, &present[kind]));
         /* Without rows there may be no memory. */
-        if (tasks.rows == 0 || present[kind] == caches[kind].data) continue;
+        if (caches[kind].size == 0 || present[kind] == caches[kind].data) continue;
         memcpy(present[kind], caches[kind].data, (size_t)caches[kind].size);
     }
     tasks.keys = present[0];
     tasks.values = present[1];
     tasks.output = attended;
+    if (!appends) {
+        tasks.order = rows_by_cache(&tasks, dimensions[0]);
+        REQUIRE(tasks.order != NULL, "out of memory");
+    }
     tasks.tasks = cached_bytes / CACHED_BYTES_OF_A_TASK + 1;
     if (tasks.tasks > tasks.rows) tasks.tasks = tasks.rows;
     if (tasks.tasks > 1) {

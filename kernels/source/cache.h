@@ -8,12 +8,14 @@
 
 /* The arrays of kernels/cache_moves.py, which documents them. Sizes are in bytes. A row of a cache consists of blocks of
  * positions: one for each head, or a single one of all heads. With a recurrent
- * decoder there are states [planes / 2, rows, state_size] instead of a past; otherwise `state_size` is 0. */
+ * decoder there are states [planes / 2, rows, state_size] instead of a past; otherwise `state_size` is 0. If rows share
+ * sources, the row `source_rows[row]` of the cross cache has the keys and values of a row's source. */
 typedef struct {
-    int64_t planes, rows, blocks, position_size, self_block_size, cross_block_size, last_size, state_size, is_int8;
+    int64_t planes, rows, blocks, position_size, self_block_size, cross_block_size, last_size, state_size, is_int8,
+        shares_sources;
     float *step; /* [1] of int8 numbers */
     char *self_cache, *cross_cache, *last_cross, *states;
-    int32_t *previous_tokens, *past_lengths, *source_lengths, *list_of_row;
+    int32_t *previous_tokens, *past_lengths, *source_lengths, *list_of_row, *source_rows, *source_places;
     int64_t *owners, *cross_owners; /* of rows; FREE */
     int64_t *num_live;              /* [1] */
 } Cache;

@@ -6,6 +6,8 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 #define AHEAD 4
+/* See SOURCE_PLACE_UNIT in kernels/cache_moves.py. */
+#define PLACE_UNIT 65536
 
 /* Copy bytes begin to end of every block of a row to another row, in every plane. */
 static void copy_row(char *cache, const Cache *all, int64_t block_size, int64_t from, int64_t to, int64_t begin,
@@ -27,6 +29,13 @@ static void copy_row(char *cache, const Cache *all, int64_t block_size, int64_t 
     }
 }
 
+/* Let a row have a source, of so many tokens, in a row of the cross cache. */
+static void assign_source(const Cache *all, int64_t row, int64_t source_row, int64_t source_len) {
+    all->source_lengths[row] = (int32_t)source_len;
+    all->source_rows[row] = (int32_t)source_row;
+    all->source_places[row] = (int32_t)(source_len + (source_row - row) * PLACE_UNIT);
+}
+
 /* Copy a row with its source, from past position `begin` on; what is before is equal in both rows. */
 static void move_row(const Cache *all, int64_t from, int64_t to, int64_t begin) {
     const int64_t position = all->position_size;
@@ -39,7 +48,7 @@ static void move_row(const Cache *all, int64_t from, int64_t to, int64_t begin) 
         const int64_t end = all->past_lengths[from] * position;
         copy_row(all->self_cache, all, all->self_block_size, from, to, begin * position, end);
     }
-    if (all->cross_owners[from] != all->cross_owners[to]) {
+    if (!all->shares_sources && all->cross_owners[from] != all->cross_owners[to]) {
         copy_row(all->cross_cache, all, all->cross_block_size, from, to, 0, all->source_lengths[from] * position);
         for (int64_t plane = 0; plane < all->planes; plane++) {
             char *first = all->last_cross + plane * all->rows * all->last_size;
@@ -49,13 +58,25 @@ static void move_row(const Cache *all, int64_t from, int64_t to, int64_t begin) 
     }
     all->previous_tokens[to] = all->previous_tokens[from];
     all->past_lengths[to] = all->past_lengths[from];
-    all->source_lengths[to] = all->source_lengths[from];
+    assign_source(all, to, all->shares_sources ? all->source_rows[from] : to, all->source_lengths[from]);
     all->list_of_row[to] = all->list_of_row[from];
 }
 
 /* Return the first free row from `row` on; `rows` if there is none. */
 static int64_t free_row(const Cache *all, int64_t row) {
     while (row < all->rows && all->owners[row] != FREE) row++;
+    return row;
+}
+
+/* Return the first row of the cross cache that no live row reads. There is one while a row is free. */
+static int64_t free_source_row(const Cache *all) {
+    uint8_t is_read[all->rows];
+    memset(is_read, 0, sizeof is_read);
+    for (int64_t row = 0; row < all->rows; row++) {
+        if (all->owners[row] != FREE) is_read[all->source_rows[row]] = 1;
+    }
+    int64_t row = 0;
+    while (is_read[row]) row++;
     return row;
 }
 
@@ -66,15 +87,17 @@ EXPORTED int64_t kvasir_begin_row(const Cache *all, int64_t owner, const char *c
     const int64_t row = free_row(all, 0), heads_of_block = num_heads / all->blocks, block_size = all->cross_block_size;
     const int64_t head_size = all->position_size / heads_of_block, last = (source_len - 1) * head_size;
     if (row == all->rows) return -1;
+    const int64_t source_row = all->shares_sources ? free_source_row(all) : row;
     for (int64_t plane = 0; plane < all->planes; plane++) {
+        char *first = all->cross_cache + (plane * all->rows + source_row) * all->blocks * block_size;
         char *last_cross = all->last_cross + (plane * all->rows + row) * all->last_size;
         for (int64_t head = 0; head < num_heads; head++) {
             const char *from = cross + plane * plane_stride + head * head_stride;
-            char *to = all->cross_cache + ((plane * all->rows + row) * all->blocks + head / heads_of_block) * block_size +
-                       head % heads_of_block * head_size;
+            char *to = first + head / heads_of_block * block_size + head % heads_of_block * head_size;
             for (int64_t position = 0; position < source_len; position++) {
                 memcpy(to + position * all->position_size, from + position * head_size, (size_t)head_size);
             }
+            if (all->shares_sources) continue; /* the last position is read there */
             if (!all->is_int8) {
                 memcpy(last_cross + head * head_size, from + last, (size_t)head_size);
                 continue;
@@ -85,7 +108,7 @@ EXPORTED int64_t kvasir_begin_row(const Cache *all, int64_t owner, const char *c
     }
     all->owners[row] = all->cross_owners[row] = owner;
     ++*all->num_live;
-    all->source_lengths[row] = (int32_t)source_len;
+    assign_source(all, row, source_row, source_len);
     all->past_lengths[row] = 0;
     all->previous_tokens[row] = (int32_t)start_token;
     all->list_of_row[row] = -1;

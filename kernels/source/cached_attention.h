@@ -285,9 +285,9 @@ ALWAYS_INLINE void sum_values(const uint8_t *high, const uint8_t *low, const int
 }
 
 /* All heads do the same part of the work before the next part: its steps wait for each other. */
-ALWAYS_INLINE void attend_heads(const CachedAttention *attention, int64_t head_dim, const float *query, const int8_t *keys,
-                                const int8_t *values, int64_t length, int64_t next_length, void *scratch, float *output) {
-    const int64_t heads = attention->heads, width = heads * head_dim, row = attention->cache_len * width;
+ALWAYS_INLINE void attend_heads(const CachedAttention *attention, int64_t head_dim, const float *query, CachedRow row,
+                                CachedRow next, void *scratch, float *output) {
+    const int64_t heads = attention->heads, width = heads * head_dim, length = row.length;
     const Parts parts = divide_scratch(scratch, heads, head_dim, length);
     const float scale = attention->scale * attention->step;
     for (int64_t head = 0; head < heads; head++) {
@@ -295,8 +295,8 @@ ALWAYS_INLINE void attend_heads(const CachedAttention *attention, int64_t head_d
             quantize_query(query + head * head_dim, head_dim, parts.queries + head * parts.query_vectors);
     }
     for (int64_t head = 0; head < heads; head++) {
-        score_keys(parts.queries + head * parts.query_vectors, keys + head * head_dim, width, head_dim, length,
-                   parts.query_steps[head] * scale, keys + row + head * head_dim, next_length,
+        score_keys(parts.queries + head * parts.query_vectors, row.keys + head * head_dim, width, head_dim, length,
+                   parts.query_steps[head] * scale, next.keys + head * head_dim, next.length,
                    parts.scores + head * parts.padded_length);
     }
     for (int64_t head = 0; head < heads; head++) {
@@ -311,19 +311,19 @@ ALWAYS_INLINE void attend_heads(const CachedAttention *attention, int64_t head_d
         /* A query that is not finite has no result: 0 times its level is NaN. */
         const float value_scale = attention->step / (float)parts.totals[head] + 0.0f * parts.query_steps[head];
         sum_values(parts.high + head * parts.padded_length, parts.low + head * parts.padded_length,
-                   values + head * head_dim, width, head_dim, length, value_scale, values + row + head * head_dim,
-                   next_length, output + head * head_dim);
+                   row.values + head * head_dim, width, head_dim, length, value_scale, next.values + head * head_dim,
+                   next.length, output + head * head_dim);
     }
 }
 
-static void attend(const CachedAttention *attention, const float *query, const int8_t *keys, const int8_t *values,
-                   int64_t length, int64_t next_length, void *scratch, float *output) {
+static void attend(const CachedAttention *attention, const float *query, CachedRow row, CachedRow next, void *scratch,
+                   float *output) {
     if (attention->head_dim == 64) {
-        attend_heads(attention, 64, query, keys, values, length, next_length, scratch, output);
+        attend_heads(attention, 64, query, row, next, scratch, output);
     } else if (attention->head_dim == 32) {
-        attend_heads(attention, 32, query, keys, values, length, next_length, scratch, output);
+        attend_heads(attention, 32, query, row, next, scratch, output);
     } else {
-        attend_heads(attention, attention->head_dim, query, keys, values, length, next_length, scratch, output);
+        attend_heads(attention, attention->head_dim, query, row, next, scratch, output);
     }
 }
 

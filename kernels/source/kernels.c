@@ -9,6 +9,7 @@
 #include "product.h"
 #include "quantization.h"
 #include "ranking.h"
+#include "shared_attention.h"
 
 #if defined(__AMX_INT8__)
 #include "tiles.h"
@@ -33,4 +34,4 @@
 #endif
 
 const Kernels KERNELS = {NAME, quantize, FIND_USED, MULTIPLY, MULTIPLY_LISTED, normalize,
-                         append, attend, attend_in_source, rank, add_sums};
+                         append, attend, attend_together, attend_in_source, rank, add_sums};

@@ -42,6 +42,18 @@ typedef struct {
     int64_t num_biases;
 } CachedAttention;
 
+/* The first `length` positions of the keys and values of a row, [cache_len, heads, head_dim]. */
+typedef struct {
+    int8_t *keys, *values;
+    int64_t length;
+} CachedRow;
+
+/* Rows with one cache that are attended together: the beams of a request. Their sums hold this many positions. */
+#define SHARING_ROWS 4
+#define MAX_SHARED_POSITIONS 1024
+/* Bytes: four times the above. Shares have two bytes as well. */
+#define SHARED_SCRATCH(heads, head_dim, length) (SHARING_ROWS * ATTENTION_SCRATCH(heads, head_dim, length))
+
 /* Bytes: the scores of two queries. */
 #define SOURCE_SCRATCH(length) ((size_t)(2 * PADDED_LENGTH(length)) * sizeof(float))
 
@@ -95,10 +107,13 @@ typedef struct {
     void (*normalize)(float *hidden, int64_t rows, int64_t width, const float *weight, const float *bias, float epsilon);
     /* [heads * head_dim] floats to int8 numbers at one position of a cache [cache_len, heads, head_dim]. */
     void (*append)(const CachedAttention *, const float *values, int64_t position, int8_t *cache);
-    /* One row's query over the first `length` positions of its keys and values [cache_len, heads, head_dim]. `scratch` has a capacity of
-     * ATTENTION_SCRATCH bytes. `next_length` is the length of the next row in memory if it follows, else 0. */
-    void (*attend)(const CachedAttention *, const float *query, const int8_t *keys, const int8_t *values, int64_t length,
-                   int64_t next_length, void *scratch, float *output);
+    /* One row's query over its keys and values. `next` is read next, and has the length 0 if nothing is. `scratch` has a
+     * capacity of ATTENTION_SCRATCH bytes. */
+    void (*attend)(const CachedAttention *, const float *query, CachedRow row, CachedRow next, void *scratch, float *output);
+    /* The same, bit by bit, for SHARING_ROWS queries over at most MAX_SHARED_POSITIONS keys and values, without biases.
+     * `scratch` has a capacity of SHARED_SCRATCH bytes. */
+    void (*attend_together)(const CachedAttention *, const float *const *queries, CachedRow row, CachedRow next,
+                            void *scratch, float *const *outputs);
     /* The first `length` positions of one head of one sentence: queries, keys and values side by side in `fused`
      * [source_len, 3 * heads * head_dim], to `output` [source_len, heads * head_dim]. `scratch` has a capacity of
      * SOURCE_SCRATCH bytes. */

@@ -16,6 +16,7 @@ from bundle.tensors import INT8_CACHE_STEP
 from kernels.cache_moves import CacheMoves
 from kernels.cache_rows import RowCopier, children_in_rows
 from server.engine.cache_memory import blocks_of, lazy_cache
+from server.engine.source_rows import SourceRows
 
 RowIndices = NDArray[np.intp]
 
@@ -81,28 +82,28 @@ class KVCache:
     * head_dim] repeats the last source position: GroupQueryAttention always appends one, so cross-attention appends
     what is there already. It has real numbers where the caches have int8.
 
-    `is_by_position`: all heads of a position are side by side in memory, as the native operators read them (see
-    kernels/cache_order.py). A short sentence touches few pages then. Otherwise each head's positions are side by side.
+    `is_native`: the native operators read the cache. All heads of a position are side by side in memory then, so that
+    a short sentence touches few pages (see kernels/cache_order.py), and the beams of a request share its source:
+    `sources` has the row of `cross_cache` that each reads, and nothing reads `last_cross`.
 
     With a recurrent decoder, `self_cache` has no positions, and `states` [layers, rows, 1, state_width] are the states
     of its layers, undefined where the past length is 0.
     """
 
     def __init__(
-        self, shapes: CacheShapes, max_rows: int, dtype: type[np.number] = np.float32, *, is_by_position: bool = False
+        self, shapes: CacheShapes, max_rows: int, dtype: type[np.number] = np.float32, *, is_native: bool = False
     ) -> None:
         self.shapes = shapes
         self.max_rows = max_rows
         self._step = np.float32(INT8_CACHE_STEP) if dtype is np.int8 else None
-        self._is_by_position = is_by_position
-        self._allocate(dtype)
+        self._allocate(dtype, is_native)
         # A single array, so that moving a row is one assignment.
         self.per_row = self._allocate_per_row()
         self.previous_tokens, self.past_lengths, self.source_lengths = self.per_row
         self.source_lengths[:] = 1
+        self.sources = SourceRows(self.source_lengths, is_shared=is_native)
         self.list_of_row = np.full(max_rows, NO_LIST, np.int32)
         """The list of tokens that a row may have; see `TokenLists`."""
-        self._rows = np.arange(max_rows)
         self._owners = np.full(max_rows, FREE, np.int64)
         # The request whose cross keys and values a row has; they are copied once for all beams of a request.
         self._cross_owners = np.full(max_rows, FREE, np.int64)
@@ -116,18 +117,19 @@ class KVCache:
         if not CacheMoves.is_available() or not self.cross_cache.size:
             return None
         arrays = (blocks_of(self.self_cache), blocks_of(self.cross_cache), self.last_cross, self.states)
-        per_row = (*self.per_row, self.list_of_row)
-        return CacheMoves(*arrays, per_row, self._owners, self._cross_owners, self._num_live, self._step)
+        per_row = (*self.per_row, self.list_of_row, self.sources.rows, self.sources.places)
+        owners = (self._owners, self._cross_owners, self._num_live)
+        return CacheMoves(*arrays, per_row, *owners, self._step, shares_sources=self.sources.is_shared)
 
-    def _allocate(self, dtype: type[np.number]) -> None:
+    def _allocate(self, dtype: type[np.number], is_native: bool) -> None:
         shapes, planes = self.shapes, 2 * self.shapes.num_layers
         # At distances of powers of two, all heads of all rows would share a few sets of the processor's caches and
         # evict each other; an odd number of positions spreads them.
         positions = 0 if shapes.state_width else shapes.max_target_tokens | 1
         rows = (planes, self.max_rows, shapes.num_heads, shapes.head_dim)
-        self.self_cache = lazy_cache(*rows, positions, dtype, self._is_by_position)
+        self.self_cache = lazy_cache(*rows, positions, dtype, is_native)
         self.states = np.zeros((shapes.num_layers, self.max_rows, 1, shapes.state_width), np.float32)
-        self.cross_cache = lazy_cache(*rows, shapes.max_source_tokens | 1, dtype, self._is_by_position)
+        self.cross_cache = lazy_cache(*rows, shapes.max_source_tokens | 1, dtype, is_native)
         last_dtype = np.float32 if dtype is np.int8 else dtype
         self.last_cross = np.zeros((planes, self.max_rows, 1, shapes.num_heads * shapes.head_dim), last_dtype)
         self._self_rows = RowCopier(blocks_of(self.self_cache))
@@ -180,14 +182,14 @@ class KVCache:
     def write_source(self, row: int, cross: CrossKeysValues, start_token: int) -> None:
         """Begin a row with its cross keys and values and an empty past."""
         assert isinstance(cross, np.ndarray), "the sentence was encoded by another kind of runner"
-        source_len = cross.shape[2]
-        self.cross_cache[:, row, :, :source_len] = cross
+        self._begin(row, cross.shape[2], start_token)
+        self.cross_cache[:, self.sources.rows[row], :, : cross.shape[2]] = cross
         last = cross[:, :, -1].reshape(cross.shape[0], -1)
         self.last_cross[:, row, 0] = last if self._step is None else last * self._step
-        self._begin(row, source_len, start_token)
 
     def _begin(self, row: int, source_len: int, start_token: int) -> None:
         self.source_lengths[row] = source_len
+        self.sources.begin(row, self._owners != FREE)
         self.past_lengths[row] = 0
         self.previous_tokens[row] = start_token
         self.list_of_row[row] = NO_LIST
@@ -195,8 +197,8 @@ class KVCache:
 
     def cross_keys(self, row: int, layer: int) -> NDArray[np.float32]:
         """Return the cross-attention keys of a row in this layer, [heads, source_len, head_dim]."""
-        keys = self.cross_cache[2 * layer, row, :, : self.source_lengths[row]].astype(np.float32)
-        return keys if self._step is None else keys * self._step
+        keys = self.cross_cache[2 * layer, self.sources.rows[row], :, : self.source_lengths[row]]
+        return keys.astype(np.float32) * (1 if self._step is None else self._step)
 
     def release(self, rows: RowIndices) -> None:
         """Free the rows of a finished request. Their content is overwritten lazily."""
@@ -270,7 +272,7 @@ class KVCache:
         self._owners[holes] = owners
         self._owners[movers] = FREE
         self._cross_owners[movers] = FREE
-        moved_to = self._rows.copy()
+        moved_to = np.arange(self.max_rows)
         moved_to[movers] = holes
         return moved_to
 
@@ -279,12 +281,13 @@ class KVCache:
         self._copy_past(sources, destinations)
         owners = self._cross_owners[sources]
         different = (owners != self._cross_owners[destinations]).nonzero()[0]
-        if different.size:
+        if different.size and not self.sources.is_shared:
             others, to = sources[different], destinations[different]
             self._copy_source(others, to)
             self._cross_owners[to] = owners[different]
         self.per_row[:, destinations] = self.per_row[:, sources]
         self.list_of_row[destinations] = self.list_of_row[sources]
+        self.sources.follow(sources, destinations)
 
     def _copy_past(self, sources: RowIndices, destinations: RowIndices) -> None:
         if self.shapes.state_width:

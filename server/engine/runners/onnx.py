@@ -81,7 +81,7 @@ class OnnxRunner:
             max_rows,
             _CACHE_DTYPES[sessions.bundle.config.precision],
             # Only int8 graphs have operators of the library.
-            is_by_position=sessions.bundle.config.precision == "int8" and running_kernels() != ONNX_RUNTIME,
+            is_native=sessions.bundle.config.precision == "int8" and running_kernels() != ONNX_RUNTIME,
         )
         listed = sessions.listed_tokens
         self.token_lists = None if listed is None else TokenLists(listed, shapes.target_vocab_size, self.cache)
@@ -182,7 +182,7 @@ class _BoundStep:
         self._keep_alive: list[ort.OrtValue] = []
         self._bind_input(names.PREVIOUS_TOKENS, cache.previous_tokens[:num_rows])
         self._bind_input(names.PAST_LENGTHS, cache.past_lengths[:num_rows])
-        self._bind_input(names.SOURCE_LENGTHS, cache.source_lengths[:num_rows])
+        self._bind_input(names.SOURCE_LENGTHS, cache.sources.places[:num_rows])
         self._bind_input(names.NUM_CANDIDATES, np.array([num_candidates], np.int64))
         self._bind_input(names.WITH_SCORES, np.array([with_scores]))
         self._bind_input(names.LOGIT_ROWS, whole_rows.rows)
@@ -191,11 +191,14 @@ class _BoundStep:
             self._bind_input(names.LIST_LENGTHS, token_lists.lengths)
             self._bind_input(names.LIST_OF_ROW, cache.list_of_row[:num_rows])
         recurrent = cache.shapes.state_width > 0
+        # Rows that share sources read them anywhere in the cache.
+        num_sources = cache.max_rows if cache.sources.is_shared else num_rows
         for layer in range(cache.shapes.num_layers):
             key, value = 2 * layer, 2 * layer + 1
             planes: list[NDArray[np.number]] = [cache.states[layer, :num_rows]] if recurrent else []
-            for buffer in (cache.cross_cache,) if recurrent else (cache.self_cache, cache.cross_cache):
-                planes += [cache.declared(buffer, plane, num_rows) for plane in (key, value)]
+            if not recurrent:
+                planes += [cache.declared(cache.self_cache, plane, num_rows) for plane in (key, value)]
+            planes += [cache.declared(cache.cross_cache, plane, num_sources) for plane in (key, value)]
             for name, memory in zip(names.cache_names(layer, recurrent=recurrent), planes, strict=True):
                 value_in_place = self._bind_input(name, memory)
                 self._binding.bind_ortvalue_output(names.PRESENT + name, value_in_place)

@@ -10,7 +10,7 @@ PLANES = 2 * SHAPES.num_layers
 
 
 def test_memory_by_position_has_all_heads_of_a_position_side_by_side() -> None:
-    cache = KVCache(SHAPES, max_rows=3, is_by_position=True)
+    cache = KVCache(SHAPES, max_rows=3, is_native=True)
     cache.self_cache[:] = np.arange(cache.self_cache.size).reshape(cache.self_cache.shape)
     declared = cache.declared(cache.self_cache, 1, 2)
     assert declared.base is not None, "a copy would not be what the graph changes"

@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 from numpy.typing import NDArray
 
 from kernels import cache_moves
-from kernels.cache_moves import CacheMoves
+from kernels.cache_moves import SOURCE_PLACE_UNIT, CacheMoves
 from server.engine.kv_cache import CacheShapes, KVCache, fill_holes
 
 SHAPES = CacheShapes(num_layers=2, num_heads=2, head_dim=3, max_source_tokens=5, max_target_tokens=7)
@@ -42,8 +42,11 @@ def _numbers(first: int, *shape: int) -> NDArray[np.float32]:
 
 def _read(cache: KVCache, row: int) -> Row:
     past_len, source_len = cache.past_lengths[row], cache.source_lengths[row]
-    source = cache.cross_cache[:, row, :, :source_len]
-    assert np.array_equal(cache.last_cross[:, row, 0], source[:, :, -1].reshape(PLANES, -1))
+    distance, length_in_place = divmod(int(cache.sources.places[row]), SOURCE_PLACE_UNIT)
+    assert (row + distance, length_in_place) == (cache.sources.rows[row], source_len)
+    source = cache.cross_cache[:, row + distance, :, :source_len]
+    if not cache.sources.is_shared:
+        assert np.array_equal(cache.last_cross[:, row, 0], source[:, :, -1].reshape(PLANES, -1))
     past = list(np.moveaxis(cache.self_cache[:, row, :, :past_len], 2, 0))
     return Row(source, past, int(cache.previous_tokens[row]))
 
@@ -57,11 +60,11 @@ class CacheAgainstPlainLists(RuleBasedStateMachine):
     """All operations of an engine on rows, beside a model in which every row is a list."""
 
     MAX_ROWS = 9
-    is_by_position = False
+    is_native = False
 
     @initialize()
     def start(self) -> None:
-        self.cache = KVCache(SHAPES, self.MAX_ROWS, is_by_position=self.is_by_position)
+        self.cache = KVCache(SHAPES, self.MAX_ROWS, is_native=self.is_native)
         self.requests: dict[int, list[int]] = {}  # the rows of each request's beams, all equal until it spreads
         self.beams: dict[int, list[Row]] = {}
         self.num_written = 0
@@ -152,9 +155,10 @@ class CacheAgainstPlainLists(RuleBasedStateMachine):
     def _assert_at_most_rows_changed(self, before: list[NDArray[np.number]], num_rows: int) -> None:
         """Check that only the valid prefixes of assigned rows have changed."""
         lengths = (self.cache.past_lengths, self.cache.source_lengths, np.ones(self.MAX_ROWS, np.int32))
-        for old, new, valid in zip(before, _memory(self.cache), lengths, strict=True):
+        most = (num_rows, 0, 0) if self.is_native else [num_rows] * 3
+        for old, new, valid, allowed in zip(before, _memory(self.cache), lengths, most, strict=True):
             changed = np.flatnonzero((old != new).reshape(self.MAX_ROWS, -1).any(axis=1))
-            assert len(changed) <= num_rows
+            assert len(changed) <= allowed
             for row in changed.tolist():
                 behind = slice(int(valid[row]), None)  # of the last axis but one, the positions of every buffer
                 assert np.array_equal(old[row, ..., behind, :], new[row, ..., behind, :])
@@ -175,11 +179,17 @@ class CacheAgainstPlainLists(RuleBasedStateMachine):
         assert self.cache.num_rows == max(rows, default=-1) + 1
 
 
-class CacheByPositionAgainstPlainLists(CacheAgainstPlainLists):
-    is_by_position = True
+class NativeCacheAgainstPlainLists(CacheAgainstPlainLists):
+    is_native = True
+
+    @invariant()
+    def a_request_has_one_source_of_its_own(self) -> None:
+        places = [{int(self.cache.sources.rows[row]) for row in rows} for rows in self.requests.values()]
+        assert all(len(of_request) == 1 for of_request in places)
+        assert len(set().union(*places)) == len(places)
 
 
-@pytest.mark.parametrize("machine", [CacheAgainstPlainLists, CacheByPositionAgainstPlainLists])
+@pytest.mark.parametrize("machine", [CacheAgainstPlainLists, NativeCacheAgainstPlainLists])
 @pytest.mark.parametrize("is_native", [True, False])
 def test_every_move_keeps_the_content_of_rows_and_copies_nothing_else(
     machine: type[CacheAgainstPlainLists], is_native: bool, monkeypatch: pytest.MonkeyPatch

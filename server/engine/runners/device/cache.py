@@ -36,7 +36,7 @@ class DeviceCache(KVCache):
         """Number of rows begun or moved so far; a change invalidates steps that ran ahead."""
         super().__init__(shapes, max_rows, dtype)
 
-    def _allocate(self, dtype: type[np.number]) -> None:
+    def _allocate(self, dtype: type[np.number], is_native: bool) -> None:
         recurrent = self.shapes.state_width > 0
         self.self_planes = self._mover.planes(self.max_rows, 0 if recurrent else self.shapes.max_target_tokens)
         # A step reads the states of one side and writes those of the other: a step that ran ahead in vain must leave
