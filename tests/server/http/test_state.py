@@ -4,11 +4,13 @@ import pytest
 
 from server.http.state import RequestRecord, ServerState
 from server.interface.errors import Draining, QueueFull
+from server.operations.api_keys.key_file import KeyFile, KeyLimits
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings
 from server.translation.token_counts import TokenCounts
 from server.translation.types import Phases, TranslationResult
 from tests.fakes.echo import EchoFor, EchoGenerator
+from tests.fakes.event_loop import in_event_loop
 
 
 @pytest.fixture
@@ -82,3 +84,19 @@ def test_durations_of_a_request_are_in_milliseconds() -> None:
     phases = Phases(0.001, 0.002, 0.003, 0.004)
     record.result = TranslationResult([], phases, TokenCounts({}, {}), num_splits=0)
     assert record.timings() == {"tokenize": 1, "queue": 2, "encode": 3, "decode": 4, "total": 12.346}
+
+
+@in_event_loop
+async def test_the_end_writes_the_usage_of_keys_and_ends_changes_of_models(tmp_path: Path, echo: EchoGenerator) -> None:
+    path = tmp_path / "keys.sqlite"
+    file = KeyFile(path)
+    _, text = file.add("team", KeyLimits())
+    server = ServerState(Settings(api_keys=path), Metrics())
+    server.open([echo])
+    gate = server.key_gate
+    assert gate is not None
+    charge = gate.charge(gate.authenticate(text), 12)
+    await server.close()
+    assert [usage.characters for usage in file.usage(charge.day).values()] == [12]
+    with pytest.raises(Draining):
+        await server.models.put(tmp_path)

@@ -3,6 +3,7 @@
 import asyncio
 from itertools import pairwise
 
+from server.engine.stream_tracker import StreamUpdate
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
 from server.workers.delivery import settle, stream
 from server.workers.pending_call import PendingCall
@@ -44,9 +45,10 @@ def _streaming() -> tuple[Request, list[tuple[list[int], bool]]]:
 
 def test_a_stream_receives_tokens_that_it_has_not_received() -> None:
     streaming, received = _streaming()
-    stream([(streaming, [1]), (request([8, 2]), [5]), (streaming, [1, 2])])
+    plain = request([8, 2])
+    stream([StreamUpdate(streaming, [1]), StreamUpdate(plain, [5]), StreamUpdate(streaming, [1, 2])])
     for retried in ([1], [1, 2], [1, 2, 3]):  # by another engine, after the death of the first
-        stream([(streaming, retried)])
+        stream([StreamUpdate(streaming, retried)])
     assert received == [([1], False), ([1, 2], False), ([1, 2, 3], False)]
 
 
