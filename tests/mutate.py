@@ -154,6 +154,9 @@ _TESTS: dict[str, tuple[str, ...]] = {
     "server/documents/formats/yaml.py": (f"{_FORMATS}/test_data_files.py",),
 }
 
+# Of every module below a folder: limits and statuses of routes are in the description of the API.
+_OF_FOLDERS = {"server/http/protocols/": "tests/docs/test_openapi_file.py"}
+
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
@@ -264,7 +267,8 @@ def main(arguments: Sequence[str]) -> int:
     num_noticed = 0
     with copied_project() as copy:
         for file in options.files:
-            tests, begun = tests_of(file, _TESTS.get(file, ())), time.monotonic()
+            of_folder = (test for folder, test in _OF_FOLDERS.items() if file.startswith(folder))
+            tests, begun = tests_of(file, (*_TESTS.get(file, ()), *of_folder)), time.monotonic()
             if not tests or is_noticed(tests, 300, is_quiet=False):
                 raise SystemExit(f"{file}: no tests, or they fail without a change")
             limit = 10 + 5 * (time.monotonic() - begun)
