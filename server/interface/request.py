@@ -122,7 +122,9 @@ class SentenceParams:
     @property
     def num_rows(self) -> int:
         """Rows that a request takes: one for each beam, sample or alternative."""
-        return self.num_hypotheses if self.decodes_independently else self.beam_size
+        # Not `decodes_independently`: the engine reads this ten times for each request.
+        is_independent = self.sampling is not None or self.options.return_alternatives
+        return self.num_hypotheses if is_independent else self.beam_size
 
 
 _COMPARED = attrgetter(*(each.name for each in fields(SentenceParams) if each.compare))

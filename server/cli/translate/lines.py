@@ -19,7 +19,7 @@ _BLOCK_LINES = 64
 _BLOCK_CHARACTERS = 8192
 _MIN_BLOCKS_PER_ENGINE = 2
 # Lines are sorted by length within a window. It limits the memory, and the wait for the first answers of a long file.
-_WINDOW_LINES_PER_ENGINE = 2048
+_WINDOW_LINES_PER_ENGINE = 4096
 # One engine has translated so much text before another process has loaded the model.
 _CHARACTERS_PER_ENGINE = 4096
 

@@ -18,6 +18,7 @@ from bundle.loading import Bundle
 from server.cli.offline_options import OfflineOptions
 from server.cli.translate.blocks import Block, BlockTranslator, TranslatedBlock
 from server.interface.errors import EngineFailed
+from server.text.items.matching import compile_patterns
 from server.text.language_detection import load_identifier
 from server.translation.limits import TranslationLimits
 from server.workers.message_pipe import MessagePipe
@@ -94,6 +95,8 @@ class WorkerProcesses:
         limits = TranslationLimits()
         if limits.keeps_target(options.decoding) or limits.keeps_untranslatable(options.decoding):
             load_identifier()  # once: forked processes share it
+        if isinstance(context, ForkContext):
+            compile_patterns()
         self._workers: list[_Worker] = []
         try:
             for _ in range(num_processes):

@@ -18,6 +18,12 @@ def _compiled(index: int) -> "regex.Pattern[str]":
     return regex.compile(PATTERNS[index][1])
 
 
+def compile_patterns() -> None:
+    """Compile all patterns: processes that are forked afterwards share them."""
+    for index in range(len(PATTERNS)):
+        _compiled(index)
+
+
 def _indices(kinds: Collection[ItemKind]) -> tuple[int, ...]:
     return tuple(index for index, (kind, _) in enumerate(PATTERNS) if kind in kinds)
 

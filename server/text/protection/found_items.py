@@ -100,11 +100,10 @@ def find_items(
 
 def _has_invented(answer: Answer, sentence: str, items: Sequence[InputItem]) -> bool:
     """Return whether an answer has a number of which the model input has neither digits nor a word."""
-    free = [answer.text[slice(*span)] for span in answer.free_numbers()]
     return (
-        bool(free)
-        and any(item.kind in VALUES for item in items)
+        any(item.kind in VALUES for item in items)
         and not has_number_word(sentence, answer.source_language)
+        and bool(answer.free_numbers())
     )
 
 

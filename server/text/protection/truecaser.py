@@ -169,7 +169,7 @@ class Truecaser:
 
         A word alone must be long, because it may be an acronym; in a row with others, acronyms between them count too.
         """
-        if not self._is_informed:
+        if not self._is_informed or not any(word is not None and word.isupper() for word in words):
             return frozenset()
         found: set[int] = set()
         run: list[int] = []

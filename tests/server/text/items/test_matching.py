@@ -4,7 +4,7 @@ import pytest
 import regex
 
 from server.text.items.kinds import ItemKind
-from server.text.items.matching import find_items
+from server.text.items.matching import compile_patterns, find_items
 from server.text.items.patterns import PATTERNS
 
 _ALL_AT_ONCE = regex.compile("|".join(f"(?P<k{index}>{pattern})" for index, (_, pattern) in enumerate(PATTERNS)))
@@ -66,3 +66,9 @@ def test_many_items_take_time_in_proportion_to_their_number() -> None:
 )
 def test_numbers_of_versions_keys_and_small_digits(text: str, items: list[str]) -> None:
     assert [f"{text[item.start : item.end]} {item.kind}" for item in find_items(text)] == items
+
+
+def test_patterns_that_were_compiled_before_are_not_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_patterns()
+    monkeypatch.delattr(regex, "compile")
+    assert [item.kind for item in find_items("50 € for report.pdf")] == [ItemKind.MONEY, ItemKind.FILE]
