@@ -18,6 +18,7 @@ from typing import Self
 
 _PREFIX = "kvasir"
 _ID_BYTES, _SECRET_BYTES = 4, 32
+_KEY_START = f"{_PREFIX}-"
 _KEY = re.compile(rf"({_PREFIX}-[0-9a-f]{{{2 * _ID_BYTES}}}-)[\w-]{{16,}}", re.ASCII)
 _MAX_NAME_CHARACTERS = 200
 _BUSY_SECONDS = 2.0
@@ -255,7 +256,7 @@ def parts_of(text: str) -> tuple[str, str] | None:
 
 def without_secrets(text: str) -> str:
     """Replace the secrets of keys in a text by dots: a client may send its key where none belongs."""
-    return _KEY.sub(r"\1...", text) if _PREFIX in text else text
+    return _KEY.sub(r"\1...", text) if _KEY_START in text else text  # log lines have the name "kvasir"
 
 
 def _key(row: tuple[str, str, str, str, str | None, str | None, *tuple[int | None, ...]]) -> ApiKey:
