@@ -1,14 +1,16 @@
 import dataclasses
 import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bundle import tensors as names
 from bundle.loading import Bundle
 from bundle.manifest import BundleError
+from server.engine.runners import onnx
 from server.engine.runners.encoder_runs import batches
-from server.engine.runners.onnx import OnnxSessions
+from server.engine.runners.onnx import OnnxRunner, OnnxSessions
 from tests.fakes.engine import fake_bundle
 
 
@@ -29,6 +31,24 @@ def test_sentences_of_similar_length_share_an_encoder_run_within_its_budget(
 ) -> None:
     assert batches(lengths, max_padded_tokens) == expected
     assert list(itertools.chain(*expected)) == sorted(range(len(lengths)), key=lengths.__getitem__)
+
+
+def test_the_binding_that_was_not_used_for_longest_makes_room(
+    default_bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    class Recorded(onnx._BoundStep):
+        def __init__(self, *arguments: Any) -> None:  # noqa: ANN401 - passed on
+            made.append(arguments[3])
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(onnx, "_BoundStep", Recorded)
+    monkeypatch.setattr(onnx, "_MAX_BOUND_STEPS", 2)
+    runner = OnnxRunner(OnnxSessions.open(default_bundle, threads=1), max_rows=4, max_encoder_tokens=64)
+    for num_rows in (1, 2, 1, 3, 1, 2):
+        assert len(runner.decode(num_rows, 1, with_scores=False).tokens) == num_rows
+    assert made == [1, 2, 3, 2]
 
 
 def test_a_graph_that_onnx_runtime_cannot_load_is_named(tmp_path: Path) -> None:
