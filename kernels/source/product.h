@@ -17,9 +17,20 @@
 #elif defined(__AVX2__)
 #define ROWS 4   /* 4 x 2 sums, 1 number of each row, columns, products, ones: 15 of 16 registers */
 #define GROUPS 1
+#define STREAMS 1
 #else
 #define ROWS 1
 #define GROUPS 1
+#endif
+
+#define PANEL_GROUPS (PANEL_COLUMNS / LANES)
+
+/* With one group, each line of 64 bytes that is read is 256 bytes after the one before, which a processor does not foresee.
+ * Fewer than ROWS rows take more groups at once and prefetch what is STREAM_AHEAD bytes further. Fewer than MANY_ROWS rows
+ * prefetch a line with every four inputs: all requests of a block at once would keep its products waiting. */
+#if defined(STREAMS)
+#define STREAM_AHEAD 4096
+#define MANY_ROWS 16
 #endif
 
 /* Rows that skip inputs together. More rows have fewer zeros in common; a single one waits for its weights. */
@@ -80,36 +91,55 @@ ALWAYS_INLINE void write_sums(const Linear *linear, const Columns *columns, ints
     store_some(linear->output + index, value, columns->width);
 }
 
-/* `count` rows with GROUPS x 16 columns of a panel from `column` on. `count`, `is_sparse` (other inputs than those in
- * `linear->used` are zero), `is_whole` (all columns exist), `relu` and `residual` are constants where this is inlined. */
-ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, int64_t first_row, int64_t column, int count,
-                                 int is_sparse, int is_whole, int relu, int residual) {
+/* Prefetch four inputs of `groups` x 16 columns. After the end of a matrix this has no effect. */
+ALWAYS_INLINE void fetch_groups(const int8_t *columns, int groups) {
+#pragma clang loop unroll(full)
+    for (int group = 0; group < groups; group++) __builtin_prefetch(columns + group * CACHE_LINE);
+}
+
+/* Add the products of four inputs of `count` rows with `groups` x 16 columns. */
+ALWAYS_INLINE void multiply_inputs(const uint8_t *rows, int64_t inputs, const int8_t *columns, int count, int groups,
+                                   ints (*sums)[PANEL_GROUPS]) {
+#pragma clang loop unroll(full)
+    for (int row = 0; row < count; row++) {
+        int32_t numbers;
+        memcpy(&numbers, rows + row * inputs, sizeof numbers);
+#pragma clang loop unroll(full)
+        for (int group = 0; group < groups; group++) {
+            sums[row][group] = multiply_four(sums[row][group], numbers, columns + group * 4 * LANES);
+        }
+    }
+}
+
+/* `count` rows with `groups` x 16 columns of a panel from `column` on. Meanwhile as many columns at `ahead` are prefetched,
+ * unless it is NULL: the first `fours_ahead` x 4 inputs, or all that are in `linear->used`. `count`, `groups`, `is_sparse`
+ * (inputs that are not in `linear->used` are zero), `is_whole` (all columns exist), `relu` and `residual` are constants where
+ * this is inlined, and `ahead` where it is NULL. */
+ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, const int8_t *ahead, int64_t fours_ahead,
+                                 int64_t first_row, int64_t column, int count, int groups, int is_sparse, int is_whole,
+                                 int relu, int residual) {
     const int64_t inputs = linear->inputs, block = first_row / SPARSE_ROWS;
     const int32_t *used = is_sparse ? linear->used + block * (inputs / 4) : NULL;
     const int64_t num_fours = is_sparse ? linear->num_used[block] : inputs / 4;
-    ints sums[ROWS][GROUPS];
+    ints sums[ROWS][PANEL_GROUPS];
 #pragma clang loop unroll(full)
-    for (int group = 0; group < GROUPS; group++) {
+    for (int group = 0; group < groups; group++) {
         const ints of_zero_point = read_columns(linear, column + group * LANES, is_whole).of_zero_point;
 #pragma clang loop unroll(full)
         for (int row = 0; row < count; row++) sums[row][group] = of_zero_point;
     }
     const uint8_t *rows = linear->quantized + first_row * inputs;
-    for (int64_t four = 0; four < num_fours; four++) {
+    for (int64_t four = 0; four < fours_ahead; four++) {
+        fetch_groups(ahead + 4 * four * PANEL_COLUMNS, groups);
+        multiply_inputs(rows + 4 * four, inputs, weight + 4 * four * PANEL_COLUMNS, count, groups, sums);
+    }
+    for (int64_t four = fours_ahead; four < num_fours; four++) {
         const int64_t input = 4 * (is_sparse ? used[four] : four);
-        const int8_t *columns = weight + input * PANEL_COLUMNS;
-#pragma clang loop unroll(full)
-        for (int row = 0; row < count; row++) {
-            int32_t numbers;
-            memcpy(&numbers, rows + row * inputs + input, sizeof numbers);
-#pragma clang loop unroll(full)
-            for (int group = 0; group < GROUPS; group++) {
-                sums[row][group] = multiply_four(sums[row][group], numbers, columns + group * 4 * LANES);
-            }
-        }
+        if (is_sparse && ahead) fetch_groups(ahead + input * PANEL_COLUMNS, groups);
+        multiply_inputs(rows + input, inputs, weight + input * PANEL_COLUMNS, count, groups, sums);
     }
 #pragma clang loop unroll(full)
-    for (int group = 0; group < GROUPS; group++) {
+    for (int group = 0; group < groups; group++) {
         const int64_t at = column + group * LANES;
         const Columns columns = read_columns(linear, at, is_whole);
         if (columns.width <= 0) return;
@@ -125,20 +155,18 @@ ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, int
 ALWAYS_INLINE void fetch_part(const int8_t *columns, int64_t inputs, int64_t part, int64_t parts) {
     const int64_t fours = inputs / 4;
     for (int64_t four = fours * part / parts; four < fours * (part + 1) / parts; four++) {
-        for (int group = 0; group < GROUPS; group++) {
-            __builtin_prefetch(columns + 4 * four * PANEL_COLUMNS + group * CACHE_LINE);
-        }
+        fetch_groups(columns + 4 * four * PANEL_COLUMNS, GROUPS);
     }
 }
 
 /* Up to `most` rows; `most` is at most ROWS, and a constant where this is inlined. */
 ALWAYS_INLINE void multiply_some_rows(const Linear *linear, const int8_t *weight, int64_t row, int64_t column, int64_t count,
                                       int64_t most, int is_sparse, int is_whole, int relu, int residual) {
-#define CASE(number)                                                                                       \
-    case number:                                                                                           \
-        if (number <= most) {                                                                              \
-            multiply_rows(linear, weight, row, column, number, is_sparse, is_whole, relu, residual);       \
-        }                                                                                                  \
+#define CASE(number)                                                                                                   \
+    case number:                                                                                                       \
+        if (number <= most) {                                                                                          \
+            multiply_rows(linear, weight, NULL, 0, row, column, number, GROUPS, is_sparse, is_whole, relu, residual);  \
+        }                                                                                                              \
         break
     switch (count < most ? count : most) {
 #if ROWS > 4
@@ -156,10 +184,31 @@ ALWAYS_INLINE void multiply_some_rows(const Linear *linear, const int8_t *weight
 #undef CASE
 }
 
+#if defined(STREAMS)
+/* All whole blocks of rows, while what they need of the next columns is prefetched. Return the first row that is left. */
+ALWAYS_INLINE int64_t multiply_blocks(const Linear *linear, const int8_t *weight, const int8_t *next, int64_t column,
+                                      int is_sparse, int is_whole, int relu, int residual) {
+    const int64_t most = is_sparse ? SPARSE_ROWS : ROWS, parts = linear->rows / most;
+    const int64_t fours = is_sparse ? 0 : linear->inputs / 4;
+    for (int64_t part = 0; part < parts; part++) {
+        const int64_t first = fours * part / parts, end = fours * (part + 1) / parts;
+        multiply_rows(linear, weight, next + 4 * first * PANEL_COLUMNS, end - first, part * most, column, (int)most, GROUPS,
+                      is_sparse, is_whole, relu, residual);
+    }
+    return parts * most;
+}
+#endif
+
 /* The rows from `row` on. `next` are the columns that are needed after these, or NULL. */
 ALWAYS_INLINE void multiply_all_rows(const Linear *linear, const int8_t *weight, const int8_t *next, int64_t row,
                                      int64_t column, int is_sparse, int is_whole, int relu, int residual) {
     const int64_t most = is_sparse ? SPARSE_ROWS : ROWS, parts = (linear->rows - row) / most;
+#if defined(STREAMS)
+    if (next && linear->rows < MANY_ROWS) {
+        row = multiply_blocks(linear, weight, next, column, is_sparse, is_whole, relu, residual);
+        next = NULL;
+    }
+#endif
     for (int64_t part = 0; row < linear->rows; part++, row += most) {
         if (next && linear->rows >= ROWS && part < parts) fetch_part(next, linear->inputs, part, parts);
         multiply_some_rows(linear, weight, row, column, linear->rows - row, most, is_sparse, is_whole, relu, residual);
@@ -172,7 +221,53 @@ ALWAYS_INLINE const int8_t *columns_at(const Linear *linear, int64_t column) {
     return column < linear->outputs ? linear->weight + (column - in_panel) * linear->inputs + in_panel * 4 : NULL;
 }
 
+#if defined(STREAMS)
+/* `count` rows with a panel, `groups` x 16 columns at a time. */
+ALWAYS_INLINE void multiply_few_rows(const Linear *linear, int64_t column, int count, int groups, int is_sparse, int relu,
+                                     int residual) {
+    const int64_t inputs = linear->inputs, ahead = is_sparse ? inputs * PANEL_COLUMNS : STREAM_AHEAD;
+    const int8_t *weight = columns_at(linear, column);
+    for (int group = 0; group < PANEL_GROUPS; group += groups) {
+        const int8_t *from = weight + group * CACHE_LINE;
+        multiply_rows(linear, from, from + ahead, is_sparse ? 0 : inputs / 4, 0, column + group * LANES, count, groups,
+                      is_sparse, 1, relu, residual);
+    }
+}
+
+/* A panel with as many columns at once as the registers hold. */
+ALWAYS_INLINE void multiply_stream(const Linear *linear, int64_t column, int is_sparse, int relu, int residual) {
+    if (linear->rows == 1) {
+        multiply_few_rows(linear, column, 1, 4, is_sparse, relu, residual);
+    } else if (linear->rows == 2) {
+        multiply_few_rows(linear, column, 2, 2, is_sparse, relu, residual);
+    } else if (!is_sparse) {
+        multiply_few_rows(linear, column, 3, 2, 0, relu, residual);
+    }
+}
+
+/* Multiply few rows with the panels that are whole, and return the first panel that is left. */
+static int64_t multiply_streams(const Linear *linear, int64_t first_panel, int64_t end_panel) {
+    if (linear->rows == 0 || linear->rows > (linear->used ? SPARSE_ROWS : ROWS - 1)) return first_panel;
+    for (; first_panel < end_panel && (first_panel + 1) * PANEL_COLUMNS <= linear->outputs; first_panel++) {
+        const int64_t column = first_panel * PANEL_COLUMNS;
+        if (linear->relu) {
+            multiply_stream(linear, column, 0, 1, 0);
+        } else if (linear->used) {
+            multiply_stream(linear, column, 1, 0, 1);
+        } else if (linear->residual) {
+            multiply_stream(linear, column, 0, 0, 1);
+        } else {
+            multiply_stream(linear, column, 0, 0, 0);
+        }
+    }
+    return first_panel;
+}
+#endif
+
 static void multiply(const Linear *linear, int64_t first_panel, int64_t end_panel) {
+#if defined(STREAMS)
+    first_panel = multiply_streams(linear, first_panel, end_panel);
+#endif
     for (int64_t column = first_panel * PANEL_COLUMNS; column < end_panel * PANEL_COLUMNS; column += GROUPS * LANES) {
         const int8_t *weight = columns_at(linear, column);
         /* Across the border of a panel too: a thread usually gets neighbouring panels. */
