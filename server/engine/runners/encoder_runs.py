@@ -10,21 +10,23 @@ from server.interface.request import Pooling, TokenIds
 
 Encoded = TypeVar("Encoded")
 
-# The fixed cost of an encoder run, in tokens of the same cost.
-_RUN_COSTS_TOKENS = 32
+# The fixed cost of an encoder run on a CPU, in tokens of the same cost.
+_RUN_COSTS_TOKENS = 12
 
 
 def encoded_in_runs(
     sources: Sequence[TokenIds],
     max_padded_tokens: int,
     encode: Callable[[NDArray[np.int32], NDArray[np.int32]], Sequence[Encoded]],
+    run_costs_tokens: int = _RUN_COSTS_TOKENS,
 ) -> list[Encoded]:
     """Return the encoded sentences in the order of `sources`.
 
     `encode` receives sentences of similar length: tokens [rows, longest], padded with 0, and their lengths [rows].
+    `run_costs_tokens` is the fixed cost of a run, in tokens.
     """
     encoded: dict[int, Encoded] = {}
-    for indices in batches([len(source) for source in sources], max_padded_tokens):
+    for indices in batches([len(source) for source in sources], max_padded_tokens, run_costs_tokens):
         lengths = np.array([len(sources[index]) for index in indices], np.int32)
         tokens = np.zeros((len(indices), int(lengths.max())), np.int32)
         for row, index in enumerate(indices):
@@ -33,7 +35,9 @@ def encoded_in_runs(
     return [encoded[index] for index in range(len(sources))]
 
 
-def batches(lengths: Sequence[int], max_padded_tokens: int) -> list[list[int]]:
+def batches(
+    lengths: Sequence[int], max_padded_tokens: int, run_costs_tokens: int = _RUN_COSTS_TOKENS
+) -> list[list[int]]:
     """Sort sentences into encoder runs by length, as indices into `lengths`, shortest first.
 
     A run ends where one more sentence would exceed `max_padded_tokens`, or need more padding than a new run costs.
@@ -44,7 +48,7 @@ def batches(lengths: Sequence[int], max_padded_tokens: int) -> list[list[int]]:
         length = lengths[index]
         padded = length * (len(runs[-1]) + 1) if runs else 0
         num_tokens += length
-        if runs and padded <= max_padded_tokens and padded - num_tokens <= _RUN_COSTS_TOKENS:
+        if runs and padded <= max_padded_tokens and padded - num_tokens <= run_costs_tokens:
             runs[-1].append(index)
         else:
             runs.append([index])
@@ -58,9 +62,10 @@ def embedded_in_runs(
     max_padded_tokens: int,
     encode: Callable[[NDArray[np.int32], NDArray[np.int32]], Sequence[NDArray[np.float32]]],
     end_of_sequence: int,
+    run_costs_tokens: int = _RUN_COSTS_TOKENS,
 ) -> list[NDArray[np.float32]]:
     """Return the embedding of each source, from runs of `encode` that return hidden states."""
-    hidden = encoded_in_runs(sources, max_padded_tokens, encode)
+    hidden = encoded_in_runs(sources, max_padded_tokens, encode, run_costs_tokens)
     return [
         _pooled(states, source, pooling, end_of_sequence)
         for states, source, pooling in zip(hidden, sources, poolings, strict=True)

@@ -28,6 +28,8 @@ from server.engine.runners.device.sessions import DeviceSessions, run_options
 from server.engine.runners.encoder_runs import embedded_in_runs, encoded_in_runs
 from server.interface.request import Pooling, TokenIds
 
+# The fixed cost of an encoder run, in tokens: not measured, and larger than on a CPU.
+_RUN_COSTS_TOKENS = 32
 _DTYPES: dict[names.Precision, type[np.floating]] = {"float32": np.float32, "float16": np.float16}
 
 
@@ -85,7 +87,7 @@ class DeviceRunner:
     def embed(self, sources: Sequence[TokenIds], poolings: Sequence[Pooling]) -> list[NDArray[np.float32]]:
         """Embed sentences in encoder runs like those of `encode`."""
         end = self._sessions.bundle.config.special_tokens.end_of_sequence
-        return embedded_in_runs(sources, poolings, self._max_encoder_tokens, self._hidden_run, end)
+        return embedded_in_runs(sources, poolings, self._max_encoder_tokens, self._hidden_run, end, _RUN_COSTS_TOKENS)
 
     def _hidden_run(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> list[NDArray[np.float32]]:
         binding, inputs = self._encoder_inputs(tokens, lengths)
@@ -98,7 +100,7 @@ class DeviceRunner:
 
     def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
         """Encode sentences of similar length together, at most `max_encoder_tokens` padded tokens a run."""
-        return encoded_in_runs(sources, self._max_encoder_tokens, self._encode_run)
+        return encoded_in_runs(sources, self._max_encoder_tokens, self._encode_run, _RUN_COSTS_TOKENS)
 
     def _encode_run(self, tokens: NDArray[np.int32], lengths: NDArray[np.int32]) -> list[CrossKeysValues]:
         rows, width = tokens.shape

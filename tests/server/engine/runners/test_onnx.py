@@ -24,6 +24,9 @@ from tests.fakes.engine import fake_bundle
         ([], 9, []),
         # The long sentence is alone: each of the others would need 20 tokens of padding beside it.
         ([10, 10, 30, 11], 1000, [[0, 1, 3], [2]]),
+        # A new run costs as much as 12 tokens of padding.
+        ([4, 4, 4, 8], 1000, [[0, 1, 2, 3]]),
+        ([4, 4, 5, 9], 1000, [[0, 1, 2], [3]]),
     ],
 )
 def test_sentences_of_similar_length_share_an_encoder_run_within_its_budget(
@@ -49,6 +52,11 @@ def test_the_binding_that_was_not_used_for_longest_makes_room(
     for num_rows in (1, 2, 1, 3, 1, 2):
         assert len(runner.decode(num_rows, 1, with_scores=False).tokens) == num_rows
     assert made == [1, 2, 3, 2]
+
+
+def test_sentences_share_a_run_while_padding_costs_less_than_another_run() -> None:
+    assert batches([4, 4, 5, 9], 1000, run_costs_tokens=14) == [[0, 1, 2, 3]]
+    assert batches([4, 4, 5, 9], 1000, run_costs_tokens=13) == [[0, 1, 2], [3]]
 
 
 def test_a_graph_that_onnx_runtime_cannot_load_is_named(tmp_path: Path) -> None:
