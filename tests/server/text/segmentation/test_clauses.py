@@ -8,7 +8,9 @@ from server.text.segmentation.clauses import longest_piece
     [
         ("it rained, so we left", 15, "it rained,"),
         ("a, bcdefghi jklm", 14, "a, bcdefghi "),  # the clause is shorter than a quarter
-        ("abcd, efgh ijkl mn", 16, "abcd,"),
+        ("abc, efgh ijkl mn", 16, "abc,"),  # exactly a quarter
+        ("abc, efgh ijklmno pq", 19, "abc,"),
+        ("abc, efgh ijklmno pqr", 20, "abc, efgh ijklmno "),
         ("we stayed because it rained", 20, "we stayed "),
         ("one two three", 9, "one two "),
         ("abcdefgh", 3, "abc"),
