@@ -1,5 +1,6 @@
 """Construction of units from the pieces that a reader finds."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +11,8 @@ from server.text.readers.placeholders import Kind, find_placeholders
 from server.text.readers.units import OBJECT, ProtectedSpan, Tag, Unit
 from server.text.readers.unknown_characters import UnknownCharacters
 
-_SPACE = " \t\n\r\f"
+_SPACE = " \t\n\r\f"  # of HTML: a no-break space is none
+_SPACES = re.compile(f"[{_SPACE}]+")
 
 # Tags are placed and written by recursion. Browsers nest up to 512 elements, documents written by people fewer.
 _MAX_DEPTH = 200
@@ -199,4 +201,4 @@ class UnitBuilder:
         kept = " " * needs_space if self._text else front
         if not core:
             return kept
-        return kept + " ".join(core.split()) + (" " if text[-1] in _SPACE else "")
+        return kept + _SPACES.sub(" ", core) + (" " if text[-1] in _SPACE else "")

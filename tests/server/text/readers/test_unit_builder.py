@@ -96,6 +96,10 @@ def test_white_space_is_collapsed_as_html_does() -> None:
     assert _built("a ", " \n ", "b", collapses_space=True).text == "a b"
     assert _built("a", " \n ", "b", collapses_space=True).text == "a b"
     assert _built("a \n b").text == "a \n b"
+    other = "a\u00a0\u00a0b \u3000c"  # spaces that browsers show as they are
+    builder = UnitBuilder(UnknownCharacters(other), collapses_space=True)
+    builder.text(other, other)
+    assert builder.build().text == other
 
 
 def test_deeper_tags_than_people_write_are_marks(monkeypatch: pytest.MonkeyPatch) -> None:
