@@ -110,34 +110,6 @@ def test_unknown_tokens_are_generated_only_if_the_decoders_settings_allow_it(cop
     assert read_checkpoint(copied).config.suppressed_token_ids == (pad,)
 
 
-def test_a_folder_of_bergamot_is_read_as_it_lies_on_disk(student: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "ende.student.tiny11"
-    shutil.copytree(student, folder)
-    _as_binary(folder, is_int8=True).rename(folder / "model.intgemm.alphas.bin")
-    (folder / "lex.s2t.bin").write_bytes(b"binary")
-    (folder / "lex.s2t.gz").write_bytes(gzip.compress(b"Haus house 0.9\n"))
-    (vocabulary,) = folder.glob("vocab*")
-    vocabulary.rename(folder / f"vocab.deen{vocabulary.suffix}")
-    settings = {
-        "relative-paths": True,
-        "models": ["model.intgemm.alphas.bin"],
-        "vocabs": [f"vocab.deen{vocabulary.suffix}"] * 2,
-        "shortlist": ["lex.s2t.gz", 50, 50],
-    }
-    for name in ("config.intgemm8bitalpha.yml", "config.bergamot.yml"):
-        (folder / name).write_text(json.dumps(settings), "utf-8")
-    (folder / "catalog-entry.yml").write_text("name: tiny11\n", "utf-8")
-    checkpoint = read_checkpoint(str(folder))
-    # The vocabulary, which both directions share, is named after the other one.
-    assert (checkpoint.languages.source, checkpoint.languages.target) == (("en",), ("de",))
-    assert checkpoint.shortlist == folder / "lex.s2t.bin"
-    assert checkpoint.unread_shortlists == ()
-    (folder / "lex.s2t.bin").unlink()
-    checkpoint = read_checkpoint(str(folder))
-    assert checkpoint.shortlist is None
-    assert checkpoint.unread_shortlists == (folder / "lex.s2t.gz",)
-
-
 def test_a_vocabulary_of_pieces_is_read_with_the_models_beside_it(copied: Path) -> None:
     expected = read_checkpoint(copied)
     pieces = json.loads(expected.tokenizer.converted["vocab.json"])
