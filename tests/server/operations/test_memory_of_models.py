@@ -17,7 +17,7 @@ MEGABYTE = 1_000_000
 
 
 class _Clock:
-    """Time that passes while somebody sleeps. The twentieth sleep ends the test of a loop that never ends."""
+    """Time that passes during a sleep. The twentieth sleep ends the test of a loop that never ends."""
 
     def __init__(self) -> None:
         self.now = 0.0

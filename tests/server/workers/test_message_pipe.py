@@ -25,7 +25,7 @@ def test_messages_arrive_in_their_order_and_the_end_behind_them(ends: tuple[Conn
     pipe = MessagePipe(writer, "pipe")
     messages: list[object] = [1, LONG, 2, (3, LONG), *range(1000)]
     for message in messages:
-        pipe.send(message)  # nobody reads yet
+        pipe.send(message)  # the other end does not read yet
     pipe.end()
     pipe.send("late")
     assert _received(reader) == messages

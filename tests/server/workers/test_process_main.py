@@ -1,4 +1,4 @@
-"""What a worker process makes of the messages that it receives."""
+"""Messages to a worker process, and the queue that they fill."""
 
 import numpy as np
 import pytest

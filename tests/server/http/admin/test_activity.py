@@ -1,4 +1,4 @@
-"""What `kvasir top` reads, and models that are loaded on demand."""
+"""Counts for `kvasir top`, and models that are loaded on demand."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What the recorder releases, logs and adds to responses, request by request."""
+"""Released memory, log lines and headers of responses, request by request."""
 
 import asyncio
 import logging

@@ -33,7 +33,7 @@ def _outcome(text: str, reason: FinishReason = FinishReason.STOP) -> Translation
 
 
 class _Stream:
-    """What a stream sends for a translation."""
+    """The messages of a stream for a translation."""
 
     def __init__(
         self,
