@@ -84,6 +84,9 @@ def test_gauges_never_fall_below_zero_and_need_no_rows(echo: EchoGenerator) -> N
     echo.shown_status = EchoStatus(running=3, unfinished=1, rows=0)
     assert _samples(metrics, "kvasir_sentences_waiting") == {(): 0}
     assert _samples(metrics, "kvasir_rows_in_use_ratio") == {(): 0}
+    echo.shown_status = EchoStatus(rows_in_use=1, rows=1)
+    assert _samples(metrics, "kvasir_rows_in_use_ratio") == {(): 1}
     metrics.models_served([echo.bundle.config], "cpu")
+    assert list(_samples(metrics, "kvasir_model_info").values()) == [1]
     metrics.models_served([], "cpu")
     assert _samples(metrics, "kvasir_model_info") == {}
