@@ -182,7 +182,7 @@ def test_a_limit_that_ended_one_text_is_the_reason_of_all() -> None:
 
 
 def test_parts_of_a_message_are_one_text() -> None:
-    parts = [{"type": "text", "text": "Tea"}, {"type": "text", "text": ".\ud800"}]
+    parts = [{"type": "text", "text": "Tea", "cache_control": {}}, {"type": "text", "text": ".\ud800"}]
     message = ChatMessage.model_validate({"role": "user", "content": parts})
     assert (message.text, message.num_characters) == ("Tea.\ufffd", 5)
     assert ChatMessage.model_validate({"role": "user", "content": "Tea."}).num_characters == 4
