@@ -3,13 +3,16 @@
 #include "cached_attention.h"
 #include "kernels.h"
 #include "normalization.h"
-#if defined(__AVX2__) && !defined(__AVX512VNNI__)
-#pragma clang diagnostic ignored "-Wunused-function" /* AVX2 has its own product with listed columns */
-#endif
 #include "product.h"
 #include "quantization.h"
 #include "ranking.h"
 #include "shared_attention.h"
+
+#if defined(__AVX2__) && !defined(__AVX512VNNI__)
+#include "listed_avx2.h"
+#else
+#include "listed_product.h"
+#endif
 
 #if defined(__AMX_INT8__)
 #include "tiles.h"
@@ -19,9 +22,7 @@
 #elif defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #define NAME "avx512vnni"
 #elif defined(__AVX2__)
-#include "listed_avx2.h"
 #define NAME "avx2"
-#define MULTIPLY_LISTED multiply_listed_avx2
 #else
 #define NAME "portable"
 #endif
@@ -29,9 +30,6 @@
 #define MULTIPLY multiply
 #define FIND_USED find_used
 #endif
-#ifndef MULTIPLY_LISTED
-#define MULTIPLY_LISTED multiply_listed
-#endif
 
-const Kernels KERNELS = {NAME, quantize, FIND_USED, MULTIPLY, MULTIPLY_LISTED, normalize,
+const Kernels KERNELS = {NAME, quantize, FIND_USED, MULTIPLY, multiply_listed, normalize,
                          append, attend, attend_together, attend_in_source, rank, add_sums};

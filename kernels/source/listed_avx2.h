@@ -1,7 +1,7 @@
-/* Products of rows with listed columns, for registers of 256 bits.
+/* Products of rows with listed columns, for registers of 256 bits; listed_product.h has all others.
  *
- * What belongs to sixteen columns is put together in registers. A loop over their lanes, which product.h has for masks of
- * AVX-512, goes through memory here, and each number waits for the one before it. */
+ * What belongs to sixteen columns is put together in registers. A loop over their lanes, as for masks of AVX-512,
+ * goes through memory here, and each number waits for the one before it. */
 #ifndef KVASIR_LISTED_AVX2_H
 #define KVASIR_LISTED_AVX2_H
 
@@ -88,7 +88,7 @@ ALWAYS_INLINE void multiply_listed_chunk(const Linear *linear, const int8_t *by_
     }
 }
 
-static void multiply_listed_avx2(const Linear *linear, const int8_t *by_column, int64_t width, const int64_t *rows,
+static void multiply_listed(const Linear *linear, const int8_t *by_column, int64_t width, const int64_t *rows,
                                  int64_t num_rows, const int32_t *columns, int64_t count, float *output, int64_t stride) {
     if (num_rows == 1) {
         multiply_listed_chunk(linear, by_column, width, rows, 1, columns, count, output, stride, 1);
