@@ -39,6 +39,7 @@ class _Connection:
     def __init__(self, unread: UnreadBytes, method: str = "GET") -> None:
         self.gate = asyncio.Event()
         self.sent: list[Message] = []
+        self.is_handled = False  # by the application
         self._unread = unread
         self._scope: Scope = {
             "type": "http",
@@ -50,6 +51,7 @@ class _Connection:
 
     async def respond(self) -> None:
         async def app(_: Scope, __: Receive, send: Send) -> None:
+            self.is_handled = True
             await send({"type": "http.response.start", "status": 200, "headers": []})
             await send({"type": "http.response.body", "body": BODY})
 
@@ -100,6 +102,7 @@ def test_a_response_over_the_limit_is_replaced_and_further_requests_are_rejected
         await second.respond()
         await third.respond()
         assert (first.status, second.status, third.status) == (200, 429, 429)
+        assert (second.is_handled, third.is_handled) == (True, False)  # what is posted takes work
         assert b"queue_full" in second.body
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)

@@ -214,3 +214,9 @@ def test_characters_and_tokens_are_counted(
     read = sum(len(request.source) for request in engine.batches[0])
     written = {"/v1/embed": 0, "/v1/generate": read}.get(path, 2 * len(engine.batches[0][0].params.forced_target))
     assert (counted.characters, counted.source_tokens, counted.target_tokens) == (num_characters, read, written)
+
+
+def test_no_task_divides_sentences(client: TestClient) -> None:
+    _embeddings(client, text=TEXTS)
+    _post(client, "/v1/generate", {"text": "Tea.", "task": "where"})
+    assert "kvasir_sentence_splits_total 0.0" in client.get("/metrics").text
