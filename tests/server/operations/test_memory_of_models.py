@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -73,7 +74,8 @@ async def test_a_model_is_unloaded_when_it_was_idle_for_long_enough(
     models, engines = _models(_Loader(bundles, clock), bundles[:2], Settings(model_idle_seconds=limit))
     clock.now = limit - 0.5
     await engines[1].generate([])
-    monkeypatch.setattr("server.operations.model_set.asyncio.sleep", clock.sleep)
+    # Not `asyncio.sleep` itself, which other threads may call.
+    monkeypatch.setattr("server.operations.model_set.asyncio", SimpleNamespace(sleep=clock.sleep))
     with pytest.raises(asyncio.CancelledError):
         await models.unload_idle()
     assert all(0 < each <= limit / 4 for each in clock.slept)
