@@ -28,7 +28,7 @@ class _Letters:
 
 @dataclass
 class _Protected:
-    """What is lost of each answer; with a correction, of other answers. All others are whole."""
+    """A part that loses something in some answers, and in others when it is corrected. All others are whole."""
 
     lost: Mapping[str, Losses]
     corrected: Mapping[str, Losses]
