@@ -29,7 +29,7 @@ _MAX_PAGE_CHARACTERS = 60_000  # some 20 us each
 # The library takes quadratic time for lines of one paragraph, and cubic time to order paragraphs.
 _MAX_PAGE_NEIGHBOURS = 50_000  # pairs of lines; a line has some five
 _MAX_REFERENCES = 16  # that lead to an object one after the other
-# Some 0.4 kB and 15 us each; real pages have at most 28, the limit of Acrobat, or a few unclosed.
+# Some 0.4 kB and 15 us each. ISO 32000-1, annex C, has a limit of 28.
 _MAX_SAVED_STATES = 5000
 _MAX_GROUPED_PARAGRAPHS = 150  # more are read from top to bottom
 
