@@ -33,8 +33,10 @@
 #define MANY_ROWS 16
 #endif
 
-/* Rows that skip inputs together. More rows have fewer zeros in common; a single one waits for its weights. */
+/* Rows that skip inputs together, and how many groups of columns they take at once. More rows have fewer zeros in common; a
+ * single one waits for its weights. */
 #define SPARSE_ROWS (ROWS < 2 ? ROWS : 2)
+#define SPARSE_GROUPS (ROWS * GROUPS / SPARSE_ROWS < PANEL_GROUPS ? ROWS * GROUPS / SPARSE_ROWS : PANEL_GROUPS)
 
 /* sums[i] += the product of four unsigned bytes, the same for all lanes, with the four signed bytes of lane i. AVX2 adds
  * two products in sixteen bits, exactly: two adjacent weights of one sign are at most 128 together, and 255 * 128 fits. */
@@ -150,22 +152,22 @@ ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, con
     }
 }
 
-/* Prefetch one of `parts` parts of GROUPS x 16 columns, while rows are multiplied with the columns before them. The
+/* Prefetch one of `parts` parts of `groups` x 16 columns, while rows are multiplied with the columns before them. The
  * matrices of a step are larger than a second-level cache, and a processor has a limited number of requests in flight. */
-ALWAYS_INLINE void fetch_part(const int8_t *columns, int64_t inputs, int64_t part, int64_t parts) {
+ALWAYS_INLINE void fetch_part(const int8_t *columns, int64_t inputs, int groups, int64_t part, int64_t parts) {
     const int64_t fours = inputs / 4;
     for (int64_t four = fours * part / parts; four < fours * (part + 1) / parts; four++) {
-        fetch_groups(columns + 4 * four * PANEL_COLUMNS, GROUPS);
+        fetch_groups(columns + 4 * four * PANEL_COLUMNS, groups);
     }
 }
 
 /* Up to `most` rows; `most` is at most ROWS, and a constant where this is inlined. */
 ALWAYS_INLINE void multiply_some_rows(const Linear *linear, const int8_t *weight, int64_t row, int64_t column, int64_t count,
-                                      int64_t most, int is_sparse, int is_whole, int relu, int residual) {
+                                      int64_t most, int groups, int is_sparse, int is_whole, int relu, int residual) {
 #define CASE(number)                                                                                                   \
     case number:                                                                                                       \
         if (number <= most) {                                                                                          \
-            multiply_rows(linear, weight, NULL, 0, row, column, number, GROUPS, is_sparse, is_whole, relu, residual);  \
+            multiply_rows(linear, weight, NULL, 0, row, column, number, groups, is_sparse, is_whole, relu, residual);  \
         }                                                                                                              \
         break
     switch (count < most ? count : most) {
@@ -187,12 +189,12 @@ ALWAYS_INLINE void multiply_some_rows(const Linear *linear, const int8_t *weight
 #if defined(STREAMS)
 /* All whole blocks of rows, while what they need of the next columns is prefetched. Return the first row that is left. */
 ALWAYS_INLINE int64_t multiply_blocks(const Linear *linear, const int8_t *weight, const int8_t *next, int64_t column,
-                                      int is_sparse, int is_whole, int relu, int residual) {
+                                      int groups, int is_sparse, int is_whole, int relu, int residual) {
     const int64_t most = is_sparse ? SPARSE_ROWS : ROWS, parts = linear->rows / most;
     const int64_t fours = is_sparse ? 0 : linear->inputs / 4;
     for (int64_t part = 0; part < parts; part++) {
         const int64_t first = fours * part / parts, end = fours * (part + 1) / parts;
-        multiply_rows(linear, weight, next + 4 * first * PANEL_COLUMNS, end - first, part * most, column, (int)most, GROUPS,
+        multiply_rows(linear, weight, next + 4 * first * PANEL_COLUMNS, end - first, part * most, column, (int)most, groups,
                       is_sparse, is_whole, relu, residual);
     }
     return parts * most;
@@ -201,21 +203,21 @@ ALWAYS_INLINE int64_t multiply_blocks(const Linear *linear, const int8_t *weight
 
 /* The rows from `row` on. `next` are the columns that are needed after these, or NULL. */
 ALWAYS_INLINE void multiply_all_rows(const Linear *linear, const int8_t *weight, const int8_t *next, int64_t row,
-                                     int64_t column, int is_sparse, int is_whole, int relu, int residual) {
+                                     int64_t column, int groups, int is_sparse, int is_whole, int relu, int residual) {
     const int64_t most = is_sparse ? SPARSE_ROWS : ROWS, parts = (linear->rows - row) / most;
 #if defined(STREAMS)
     if (next && linear->rows < MANY_ROWS) {
-        row = multiply_blocks(linear, weight, next, column, is_sparse, is_whole, relu, residual);
+        row = multiply_blocks(linear, weight, next, column, groups, is_sparse, is_whole, relu, residual);
         next = NULL;
     }
 #endif
     for (int64_t part = 0; row < linear->rows; part++, row += most) {
-        if (next && linear->rows >= ROWS && part < parts) fetch_part(next, linear->inputs, part, parts);
-        multiply_some_rows(linear, weight, row, column, linear->rows - row, most, is_sparse, is_whole, relu, residual);
+        if (next && linear->rows >= ROWS && part < parts) fetch_part(next, linear->inputs, groups, part, parts);
+        multiply_some_rows(linear, weight, row, column, linear->rows - row, most, groups, is_sparse, is_whole, relu, residual);
     }
 }
 
-/* Return GROUPS x 16 columns from `column` on, or NULL after the last ones. */
+/* Return the columns from `column` on, or NULL after the last ones. */
 ALWAYS_INLINE const int8_t *columns_at(const Linear *linear, int64_t column) {
     const int64_t in_panel = column % PANEL_COLUMNS;
     return column < linear->outputs ? linear->weight + (column - in_panel) * linear->inputs + in_panel * 4 : NULL;
@@ -268,20 +270,27 @@ static void multiply(const Linear *linear, int64_t first_panel, int64_t end_pane
 #if defined(STREAMS)
     first_panel = multiply_streams(linear, first_panel, end_panel);
 #endif
-    for (int64_t column = first_panel * PANEL_COLUMNS; column < end_panel * PANEL_COLUMNS; column += GROUPS * LANES) {
+    const int is_sparse = linear->residual && linear->used;
+    const int64_t width = (is_sparse ? SPARSE_GROUPS : GROUPS) * LANES;
+    for (int64_t column = first_panel * PANEL_COLUMNS; column < end_panel * PANEL_COLUMNS; column += width) {
         const int8_t *weight = columns_at(linear, column);
         /* Across the border of a panel too: a thread usually gets neighbouring panels. */
-        const int8_t *next = columns_at(linear, column + GROUPS * LANES);
-        if (column + GROUPS * LANES > linear->outputs) {
-            if (weight) multiply_all_rows(linear, weight, NULL, 0, column, 0, 0, linear->relu, linear->residual != 0);
+        const int8_t *next = columns_at(linear, column + width);
+        if (column + width > linear->outputs) {
+            if (!weight) continue;
+            if (is_sparse) {
+                multiply_all_rows(linear, weight, NULL, 0, column, SPARSE_GROUPS, 1, 0, 0, 1);
+            } else {
+                multiply_all_rows(linear, weight, NULL, 0, column, GROUPS, 0, 0, linear->relu, linear->residual != 0);
+            }
+        } else if (is_sparse) {
+            multiply_all_rows(linear, weight, next, 0, column, SPARSE_GROUPS, 1, 1, 0, 1);
         } else if (linear->relu) {
-            multiply_all_rows(linear, weight, next, 0, column, 0, 1, 1, 0);
-        } else if (linear->residual && linear->used) {
-            multiply_all_rows(linear, weight, next, 0, column, 1, 1, 0, 1);
+            multiply_all_rows(linear, weight, next, 0, column, GROUPS, 0, 1, 1, 0);
         } else if (linear->residual) {
-            multiply_all_rows(linear, weight, next, 0, column, 0, 1, 0, 1);
+            multiply_all_rows(linear, weight, next, 0, column, GROUPS, 0, 1, 0, 1);
         } else {
-            multiply_all_rows(linear, weight, next, 0, column, 0, 1, 0, 0);
+            multiply_all_rows(linear, weight, next, 0, column, GROUPS, 0, 1, 0, 0);
         }
     }
 }

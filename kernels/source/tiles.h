@@ -125,7 +125,7 @@ ALWAYS_INLINE void multiply_panel(const Linear *linear, int64_t column, int is_w
         write_panel(linear, &sums, row, count, column, is_whole, relu, residual);
         row += count;
     }
-    if (row < linear->rows) multiply_all_rows(linear, panel, NULL, row, column, 0, is_whole, relu, residual);
+    if (row < linear->rows) multiply_all_rows(linear, panel, NULL, row, column, GROUPS, 0, is_whole, relu, residual);
 }
 
 /* Products in tiles skip nothing. */
