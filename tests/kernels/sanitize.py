@@ -1,7 +1,8 @@
 """The native operators under AddressSanitizer and UndefinedBehaviorSanitizer: `make sanitize`, with clang.
 
-Builds the library with both in a temporary folder, and runs the tests of the kernels and drawn shapes on it. Arguments
-select other tests.
+Builds the library with both in a temporary folder, and runs the tests of the kernels and drawn shapes on it. On a
+processor with AVX2 and without AVX512-VNNI, it does so again with the sources for AVX512-VNNI and their instructions
+emulated. Arguments select other tests.
 """
 
 import os
@@ -10,7 +11,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from tests.kernels.instruction_sets import INSTRUCTION_SETS
 
 ROOT = Path(__file__).resolve().parents[2]
 _SANITIZERS = (
@@ -37,19 +41,24 @@ _INSTRUCTION_SETS: dict[str, tuple[str, ...]] = {
     "kernels_avx512vnni": ("-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"),
     "kernels_amx": ("-march=x86-64-v4", "-mavx512vnni", "-mamx-int8", "-mprefer-vector-width=512"),
 }
+# In the place of the kernels for AVX2, which the processor can run.
+_EMULATED: dict[str, tuple[str, ...]] = {
+    "kernels_avx2": ("-march=x86-64-v3", "-include", str(Path(__file__).parent / "emulated_avx512.h"))
+}
 _TESTS = ("tests/kernels", "tests/kernels/fuzz_shapes.py")
 
 
-def build(folder: Path) -> None:
-    """Compile the library into a copy of the package `kernels` in `folder`. Raises `CalledProcessError`."""
+def build(folder: Path, instruction_sets: Mapping[str, Sequence[str]]) -> None:
+    """Compile the library into a copy of the package `kernels` in `folder`. Raises `CalledProcessError`.
+
+    `instruction_sets` has the compiler's flags for each table of kernels.
+    """
     shutil.copytree(ROOT / "kernels", folder / "kernels", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     objects: list[str] = []
-    is_x86 = platform.machine() == "x86_64"
     for source in sorted((ROOT / "kernels" / "source").glob("*.c")):
-        tables: dict[str, tuple[str, ...]] = {source.stem: ()}
+        tables: dict[str, Sequence[str]] = {source.stem: ()}
         if source.name == "kernels.c":
-            named = _INSTRUCTION_SETS if is_x86 else {"kernels_portable": ()}
-            tables = {table: (*flags, f"-DKERNELS={table}") for table, flags in named.items()}
+            tables = {table: (*flags, f"-DKERNELS={table}") for table, flags in instruction_sets.items()}
         for table, flags in tables.items():
             objects.append(str(folder / f"{table}.o"))
             _run(_CLANG, *_FLAGS, *_SANITIZERS, *flags, "-c", str(source), "-o", objects[-1])
@@ -72,9 +81,16 @@ def _runtime() -> str:
 
 def main() -> None:
     """Build, and run the tests. Raises `CalledProcessError` if one fails or a sanitizer finds an error."""
+    is_x86 = platform.machine() == "x86_64"
+    _build_and_test(_INSTRUCTION_SETS if is_x86 else {"kernels_portable": ()})
+    if "avx2" in INSTRUCTION_SETS and "avx512vnni" not in INSTRUCTION_SETS:
+        _build_and_test(_INSTRUCTION_SETS | _EMULATED)
+
+
+def _build_and_test(instruction_sets: Mapping[str, Sequence[str]]) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        build(folder)
+        build(folder, instruction_sets)
         paths = f"{folder}{os.pathsep}{ROOT}"
         _run(
             *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"),
