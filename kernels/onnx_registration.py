@@ -1,8 +1,8 @@
 """Registration of the native operators with ONNX Runtime sessions.
 
 The environment variable KVASIR_KERNELS is read when sessions are opened, here and by the library: "off", or the
-instruction set to use ("amx", "avx512vnni", "avx2", "portable") instead of the best one. "portable" runs everywhere
-and is several times slower than ONNX Runtime's own operators, so it is never the default.
+instruction set to use instead of the best one: "amx", "avx512vnni", "avxvnni" or "avx2", on Arm "i8mm" or "dotprod".
+"portable" runs everywhere and is several times slower than ONNX Runtime's own operators, so it is never the default.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ ONNX_RUNTIME = "onnxruntime"
 _SETTING = "KVASIR_KERNELS"
 _OFF = "off"
 _PORTABLE = "portable"
-_NAMES = ("amx", "avx512vnni", "avx2", _PORTABLE)
+_NAMES = ("amx", "avx512vnni", "avxvnni", "avx2", "i8mm", "dotprod", _PORTABLE)
 
 
 class KernelsUnavailable(Exception):
@@ -28,8 +28,8 @@ class KernelsUnavailable(Exception):
 def register(options: ort.SessionOptions) -> None:
     """Let sessions with these options run the operators of domain `kvasir` natively.
 
-    Does nothing without the library, on a processor with neither instruction set, or with KVASIR_KERNELS=off; ONNX
-    Runtime's own operators then compute the same. A process has one instruction set: registering with another one
+    Does nothing without the library, on a processor with none of the instruction sets, or with KVASIR_KERNELS=off;
+    ONNX Runtime's own operators then compute the same. A process has one instruction set: registering with another one
     changes it for all sessions. Raises `KernelsUnavailable`.
     """
     if running_kernels() != ONNX_RUNTIME:

@@ -8,13 +8,10 @@
 #include <stddef.h>
 
 #include "attention.h"
+#include "dot_products.h"
 #include "kernels.h"
 #include "quantization.h"
 #include "vectors.h"
-
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
 
 #define QUERY_LEVELS 32767.0f
 /* A share is a probability in levels: `high` * 128 + `low`, each of seven bits. Two products of seven bits with int8 fit
@@ -85,10 +82,8 @@ ALWAYS_INLINE float quantize_query(const float *query, int64_t head_dim, shorts 
 
 /* sums[i] += a[2 * i] * b[2 * i] + a[2 * i + 1] * b[2 * i + 1] */
 ALWAYS_INLINE half_ints multiply_pairs(half_ints sums, shorts a, shorts b) {
-#if defined(__AVX512VNNI__)
-    return (half_ints)_mm256_dpwssd_epi32((__m256i)sums, (__m256i)a, (__m256i)b);
-#elif defined(__AVX2__)
-    return sums + (half_ints)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#if defined(__AVX2__)
+    return (half_ints)dot_pairs((__m256i)sums, (__m256i)a, (__m256i)b);
 #else
     for (int lane = 0; lane < LANES / 2; lane++) {
         sums[lane] += a[2 * lane] * b[2 * lane] + a[2 * lane + 1] * b[2 * lane + 1];
@@ -168,8 +163,7 @@ ALWAYS_INLINE wide_ints add_products(wide_ints sums, int32_t shares, wide number
 #if defined(__AVX512VNNI__)
     return (wide_ints)_mm512_dpbusd_epi32((__m512i)sums, _mm512_set1_epi32(shares), (__m512i)numbers);
 #else
-    const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi32(shares), (__m256i)numbers);
-    return sums + (wide_ints)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+    return (wide_ints)dot_bytes((__m256i)sums, _mm256_set1_epi32(shares), (__m256i)numbers);
 #endif
 }
 #endif

@@ -13,7 +13,7 @@ extern const Kernels kernels_portable;
 #include <unistd.h>
 #endif
 
-extern const Kernels kernels_avx2, kernels_avx512vnni, kernels_amx;
+extern const Kernels kernels_avx2, kernels_avxvnni, kernels_avx512vnni, kernels_amx;
 
 /* Bits of CPUID leaves 1 and 7, and of XCR0, the register with the parts of the state that the system saves. Source: Intel
  * 64 and IA-32 Architectures Software Developer's Manual, volumes 1 (chapter 13) and 2 (CPUID). */
@@ -22,6 +22,7 @@ enum {
     AVX2 = 1 << 5, AVX512F = 1 << 16, AVX512DQ = 1 << 17, AVX512CD = 1 << 28, AVX512BW = 1 << 30, /* leaf 7, EBX */
     AVX512VNNI = 1 << 11,                                         /* leaf 7, ECX */
     AMX_TILE = 1 << 24, AMX_INT8 = 1 << 25,                       /* leaf 7, EDX */
+    AVXVNNI = 1 << 4,                                             /* leaf 7, subleaf 1, EAX */
     YMM_STATE = 0x06, ZMM_STATE = 0xe6, TILE_STATE = 0x60000,
 };
 #define AVX512VL (1u << 31) /* leaf 7, EBX */
@@ -46,6 +47,9 @@ static int can_run(const Kernels *kernels) {
     __asm__("xgetbv" : "=a"(state), "=d"(state_high) : "c"(0));
     if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) || !has_all(ebx, AVX2)) return 0;
     if (kernels == &kernels_avx2) return has_all(state, YMM_STATE);
+    if (kernels == &kernels_avxvnni) {
+        return has_all(state, YMM_STATE) && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && has_all(eax, AVXVNNI);
+    }
     if (!has_all(state, ZMM_STATE) || !has_all(ebx, AVX512F | AVX512DQ | AVX512CD | AVX512BW | AVX512VL) ||
         !has_all(ecx, AVX512VNNI)) {
         return 0;
@@ -54,7 +58,22 @@ static int can_run(const Kernels *kernels) {
            (has_all(state, TILE_STATE) && has_all(edx, AMX_TILE | AMX_INT8) && may_use_tiles());
 }
 
-static const Kernels *const all[] = {&kernels_amx, &kernels_avx512vnni, &kernels_avx2, &kernels_portable};
+static const Kernels *const all[] = {&kernels_amx, &kernels_avx512vnni, &kernels_avxvnni, &kernels_avx2, &kernels_portable};
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+
+extern const Kernels kernels_dotprod, kernels_i8mm;
+
+/* Bits of what Linux says about an Arm processor. Source: Documentation/arch/arm64/elf_hwcaps.rst of Linux. */
+enum { DOTPROD = 1 << 20, /* AT_HWCAP */ I8MM = 1 << 13 /* AT_HWCAP2 */ };
+
+static int can_run(const Kernels *kernels) {
+    const int has_dotprod = (getauxval(AT_HWCAP) & DOTPROD) != 0, has_i8mm = (getauxval(AT_HWCAP2) & I8MM) != 0;
+    if (kernels == &kernels_i8mm) return has_dotprod && has_i8mm;
+    return kernels != &kernels_dotprod || has_dotprod;
+}
+
+static const Kernels *const all[] = {&kernels_i8mm, &kernels_dotprod, &kernels_portable};
 #else
 static int can_run(const Kernels *kernels) { return kernels != NULL; }
 

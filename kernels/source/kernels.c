@@ -21,8 +21,14 @@
 #define FIND_USED find_used_without_tiles
 #elif defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #define NAME "avx512vnni"
+#elif defined(__AVXVNNI__)
+#define NAME "avxvnni"
 #elif defined(__AVX2__)
 #define NAME "avx2"
+#elif defined(__ARM_FEATURE_MATMUL_INT8)
+#define NAME "i8mm"
+#elif defined(__ARM_FEATURE_DOTPROD)
+#define NAME "dotprod"
 #else
 #define NAME "portable"
 #endif

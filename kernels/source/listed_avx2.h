@@ -5,17 +5,13 @@
 #ifndef KVASIR_LISTED_AVX2_H
 #define KVASIR_LISTED_AVX2_H
 
-#include <immintrin.h>
-
 #include "product.h"
 
 /* Columns are multiplied while those that are this many further on are requested: they are anywhere in memory. */
 #define AHEAD 12
 
 ALWAYS_INLINE __m256i multiply_half_line(__m256i sums, const uint8_t *row, const int8_t *column) {
-    const __m256i numbers = _mm256_loadu_si256((const __m256i *)row);
-    const __m256i pairs = _mm256_maddubs_epi16(numbers, _mm256_loadu_si256((const __m256i *)column));
-    return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    return dot_bytes(sums, _mm256_loadu_si256((const __m256i *)row), _mm256_loadu_si256((const __m256i *)column));
 }
 
 /* Return four products: of one row with four columns, or of four rows with one column. The lines of the columns `ahead` are

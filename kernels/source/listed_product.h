@@ -9,18 +9,6 @@ typedef int32_t Four __attribute__((vector_size(16)));
 /* How many columns ahead a listed column is prefetched: they are anywhere in memory. */
 #define COLUMNS_AHEAD 12
 
-/* sums[i] += the product of four unsigned bytes of a row with four signed bytes of a column, of 64 each. */
-ALWAYS_INLINE ints multiply_line(ints sums, const uint8_t *row, const int8_t *column) {
-#if defined(__AVX512VNNI__)
-    return (ints)_mm512_dpbusd_epi32((__m512i)sums, _mm512_loadu_si512(row), _mm512_loadu_si512(column));
-#else
-    for (int lane = 0; lane < LANES; lane++) {
-        for (int byte = 4 * lane; byte < 4 * lane + 4; byte++) sums[lane] += row[byte] * column[byte];
-    }
-    return sums;
-#endif
-}
-
 /* Four sums at once: the sum of each vector's numbers. */
 ALWAYS_INLINE Four sums_of_four_ints(ints a, ints b, ints c, ints d) {
     const ints ab = __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29) +
@@ -42,7 +30,7 @@ ALWAYS_INLINE ListedColumns read_listed(const Linear *linear, const int32_t *col
         found.scales[lane] = linear->scales[index];
         found.bias[lane] = linear->bias[index];
     }
-    found.of_zero_point *= -linear->zero_point;
+    found.of_zero_point *= LOST - linear->zero_point;
     return found;
 }
 

@@ -4,66 +4,48 @@
 #ifndef KVASIR_PRODUCT_H
 #define KVASIR_PRODUCT_H
 
+#include "dot_products.h"
 #include "kernels.h"
 #include "vectors.h"
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
+/* SPARSE_GROUPS is the number of groups that rows take which skip inputs. */
 #if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #define ROWS 6   /* 6 x 4 sums, 4 columns, 1 number of each row: 29 of 32 registers */
 #define GROUPS 4
+#define SPARSE_GROUPS 4
+#elif defined(__AVXVNNI__)
+#define ROWS 6   /* 6 x 2 sums, 2 columns, 1 number of each row: 15 of 16 registers */
+#define GROUPS 1
+#define SPARSE_GROUPS 2
+#define STREAMS 1
 #elif defined(__AVX2__)
 #define ROWS 4   /* 4 x 2 sums, 1 number of each row, columns, products, ones: 15 of 16 registers */
 #define GROUPS 1
+#define SPARSE_GROUPS 2
 #define STREAMS 1
+#elif defined(__ARM_FEATURE_DOTPROD)
+#define ROWS 6   /* 6 x 4 sums, 4 columns, 1 number of each row, what is taken off it: 30 of 32 registers */
+#define GROUPS 1
+#define SPARSE_GROUPS 2
 #else
 #define ROWS 1
 #define GROUPS 1
+#define SPARSE_GROUPS 1
 #endif
 
 #define PANEL_GROUPS (PANEL_COLUMNS / LANES)
 
 /* With one group, each line of 64 bytes that is read is 256 bytes after the one before, which a processor does not foresee.
- * Fewer than ROWS rows take more groups at once and prefetch what is STREAM_AHEAD bytes further. Fewer than MANY_ROWS rows
+ * Up to STREAM_ROWS rows take more groups at once and prefetch what is STREAM_AHEAD bytes further. Fewer than MANY_ROWS rows
  * prefetch a line with every four inputs: all requests of a block at once would keep its products waiting. */
 #if defined(STREAMS)
 #define STREAM_AHEAD 4096
+#define STREAM_ROWS 3
 #define MANY_ROWS 16
 #endif
 
-/* Rows that skip inputs together, and how many groups of columns they take at once. More rows have fewer zeros in common; a
- * single one waits for its weights. */
+/* Rows that skip inputs together. More rows have fewer zeros in common; a single one waits for its weights. */
 #define SPARSE_ROWS (ROWS < 2 ? ROWS : 2)
-#define SPARSE_GROUPS (ROWS * GROUPS / SPARSE_ROWS < PANEL_GROUPS ? ROWS * GROUPS / SPARSE_ROWS : PANEL_GROUPS)
-
-/* sums[i] += the product of four unsigned bytes, the same for all lanes, with the four signed bytes of lane i. AVX2 adds
- * two products in sixteen bits, exactly: two adjacent weights of one sign are at most 128 together, and 255 * 128 fits. */
-ALWAYS_INLINE ints multiply_four(ints sums, int32_t row, const int8_t *columns) {
-#if defined(__AVX512VNNI__)
-    __m512i weights = _mm512_loadu_si512(columns);
-    return (ints)_mm512_dpbusd_epi32((__m512i)sums, _mm512_set1_epi32(row), weights);
-#elif defined(__AVX2__)
-    __m256i halves[2];
-    memcpy(halves, &sums, sizeof halves);
-#pragma clang loop unroll(full)
-    for (int half = 0; half < 2; half++) {
-        __m256i weights = _mm256_loadu_si256((const __m256i *)(columns + 32 * half));
-        __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi32(row), weights);
-        halves[half] = _mm256_add_epi32(halves[half], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-    }
-    memcpy(&sums, halves, sizeof halves);
-    return sums;
-#else
-    for (int lane = 0; lane < LANES; lane++) {
-        for (int byte = 0; byte < 4; byte++) {
-            sums[lane] += (row >> (8 * byte) & 0xff) * columns[4 * lane + byte];
-        }
-    }
-    return sums;
-#endif
-}
 
 /* What belongs to 16 columns. `width` of them exist, which can be zero or less. */
 typedef struct {
@@ -76,7 +58,7 @@ ALWAYS_INLINE Columns read_columns(const Linear *linear, int64_t at, int is_whol
     Columns columns = {.width = is_whole ? LANES : at_most_lanes(linear->outputs - at)};
     if (columns.width <= 0) return columns;
     memcpy(&columns.of_zero_point, linear->sums + at, (size_t)columns.width * sizeof(int32_t));
-    columns.of_zero_point *= -linear->zero_point;
+    columns.of_zero_point *= LOST - linear->zero_point;
     columns.scales = load_some(linear->scales + at, columns.width, 0.0f);
     columns.bias = load_some(linear->bias + at, columns.width, 0.0f);
     return columns;
@@ -249,7 +231,7 @@ ALWAYS_INLINE void multiply_stream(const Linear *linear, int64_t column, int is_
 
 /* Multiply few rows with the panels that are whole, and return the first panel that is left. */
 static int64_t multiply_streams(const Linear *linear, int64_t first_panel, int64_t end_panel) {
-    if (linear->rows == 0 || linear->rows > (linear->used ? SPARSE_ROWS : ROWS - 1)) return first_panel;
+    if (linear->rows == 0 || linear->rows > (linear->used ? SPARSE_ROWS : STREAM_ROWS)) return first_panel;
     for (; first_panel < end_panel && (first_panel + 1) * PANEL_COLUMNS <= linear->outputs; first_panel++) {
         const int64_t column = first_panel * PANEL_COLUMNS;
         if (linear->relu) {
@@ -313,6 +295,7 @@ ALWAYS_INLINE int32_t list_lanes(uint32_t lanes, int32_t first, int32_t *to) {
 
 /* Find the inputs that are not zero, for each block of SPARSE_ROWS rows. */
 static int find_used(const uint8_t *quantized, int64_t rows, int64_t inputs, int32_t *used, int32_t *num_used) {
+    if (LOST != 0) return 0; /* the products of a zero are not zero */
     const int64_t fours = inputs / 4;
     int64_t most = 0, total = 0;
     for (int64_t row = 0; row < rows; row += SPARSE_ROWS, used += fours, num_used++) {

@@ -14,4 +14,6 @@ def _can_run(name: str) -> bool:
             return False
 
 
-INSTRUCTION_SETS = [name for name in ("portable", "avx2", "avx512vnni", "amx") if _can_run(name)]
+INSTRUCTION_SETS = [
+    name for name in ("portable", "dotprod", "i8mm", "avx2", "avxvnni", "avx512vnni", "amx") if _can_run(name)
+]

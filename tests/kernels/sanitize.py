@@ -1,8 +1,8 @@
 """The native operators under AddressSanitizer and UndefinedBehaviorSanitizer: `make sanitize`, with clang.
 
 Builds the library with both in a temporary folder, and runs the tests of the kernels and drawn shapes on it. On a
-processor with AVX2 and without AVX512-VNNI, it does so again with the sources for AVX512-VNNI and their instructions
-emulated. Arguments select other tests.
+processor with AVX2, it does so again for each of AVX-VNNI and AVX512-VNNI that the processor lacks, with its
+instructions emulated. Arguments select other tests.
 """
 
 import os
@@ -35,16 +35,22 @@ _FLAGS = (
     "-Wno-psabi",
     "-Wno-pass-failed",
 )
-_INSTRUCTION_SETS: dict[str, tuple[str, ...]] = {
-    "kernels_portable": (),
-    "kernels_avx2": ("-march=x86-64-v3",),
-    "kernels_avx512vnni": ("-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"),
-    "kernels_amx": ("-march=x86-64-v4", "-mavx512vnni", "-mamx-int8", "-mprefer-vector-width=512"),
+_PORTABLE: dict[str, tuple[str, ...]] = {"kernels_portable": ()}
+_INSTRUCTION_SETS: dict[str, dict[str, tuple[str, ...]]] = {
+    "x86_64": {
+        **_PORTABLE,
+        "kernels_avx2": ("-march=x86-64-v3",),
+        "kernels_avxvnni": ("-march=x86-64-v3", "-mavxvnni"),
+        "kernels_avx512vnni": ("-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"),
+        "kernels_amx": ("-march=x86-64-v4", "-mavx512vnni", "-mamx-int8", "-mprefer-vector-width=512"),
+    },
+    "aarch64": {
+        **_PORTABLE,
+        "kernels_dotprod": ("-march=armv8-a+dotprod",),
+        "kernels_i8mm": ("-march=armv8-a+dotprod+i8mm",),
+    },
 }
-# In the place of the kernels for AVX2, which the processor can run.
-_EMULATED: dict[str, tuple[str, ...]] = {
-    "kernels_avx2": ("-march=x86-64-v3", "-include", str(Path(__file__).parent / "emulated_avx512.h"))
-}
+_EMULATED = ("avxvnni", "avx512vnni")
 _TESTS = ("tests/kernels", "tests/kernels/fuzz_shapes.py")
 
 
@@ -81,10 +87,14 @@ def _runtime() -> str:
 
 def main() -> None:
     """Build, and run the tests. Raises `CalledProcessError` if one fails or a sanitizer finds an error."""
-    is_x86 = platform.machine() == "x86_64"
-    _build_and_test(_INSTRUCTION_SETS if is_x86 else {"kernels_portable": ()})
-    if "avx2" in INSTRUCTION_SETS and "avx512vnni" not in INSTRUCTION_SETS:
-        _build_and_test(_INSTRUCTION_SETS | _EMULATED)
+    instruction_sets = _INSTRUCTION_SETS.get(platform.machine(), _PORTABLE)
+    _build_and_test(instruction_sets)
+    for name in _EMULATED if "avx2" in INSTRUCTION_SETS else ():
+        if name not in INSTRUCTION_SETS:
+            header = Path(__file__).with_name(f"emulated_{name}.h")
+            # In the place of the kernels for AVX2, which the processor can run.
+            emulated = (*instruction_sets["kernels_avx2"], "-include", str(header))
+            _build_and_test(instruction_sets | {"kernels_avx2": emulated})
 
 
 def _build_and_test(instruction_sets: Mapping[str, Sequence[str]]) -> None:
