@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -37,11 +38,13 @@ class Release:
 Find = Callable[[str], Release | None]
 
 
+@cache
 def _project() -> Mapping[str, object]:
     project: Mapping[str, object] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return project
 
 
+@cache
 def _project_release() -> Release:
     project = _project()
     dependencies, extras = project["dependencies"], project["optional-dependencies"]
@@ -57,6 +60,7 @@ def _project_release() -> Release:
     return Release("0", str(project["requires-python"]), tuple(requires))
 
 
+@cache
 def _installed(name: str) -> Release | None:
     try:
         found = metadata.distribution(name)
@@ -114,6 +118,7 @@ def _find(name: str) -> Release | None:
     return _project_release() if name == _root() else _installed(name)
 
 
+@cache
 def _root() -> str:
     return canonicalize_name(str(_project()["name"]))
 

@@ -6,6 +6,9 @@ Sizes follow from the settings of the checkpoints, which are repeated here: no f
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
+
+import torch
 
 from model.checkpoints.weights import parameter_shapes
 from model.config import TransformerConfig
@@ -76,7 +79,7 @@ def models_table() -> str:
 
 def num_parameters(config: TransformerConfig) -> int:
     """Return the number of parameters of a checkpoint."""
-    return sum(shape.numel() for shape in parameter_shapes(config).values())
+    return sum(shape.numel() for shape in _shapes(config).values())
 
 
 def bundle_bytes(config: TransformerConfig, item_size: int) -> int:
@@ -92,8 +95,13 @@ def products_of_token(config: TransformerConfig) -> int:
     return config.vocab_size * config.d_model + sum(_products(config, "decoder")) - cross
 
 
+@cache
+def _shapes(config: TransformerConfig) -> dict[str, torch.Size]:
+    return parameter_shapes(config)
+
+
 def _products(config: TransformerConfig, stack: str) -> Iterator[int]:
-    for name, shape in parameter_shapes(config).items():
+    for name, shape in _shapes(config).items():
         if name.startswith(f"{stack}.layers.") and len(shape) == 2:
             yield shape.numel()
 

@@ -4,18 +4,17 @@ These hold for examples that cannot be run here as well.
 """
 
 import itertools
-import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 
 import pytest
+from typer.testing import CliRunner
 
+from kvasir import app
 from server.operations.settings import unknown_variables
-from tests.architecture.project_files import ROOT, text_of
+from tests.architecture.project_files import text_of
 from tests.docs.fenced_blocks import blocks_of, pages
 
 COMMANDS = (
@@ -105,10 +104,9 @@ def _unknown(command: list[str]) -> list[str]:
 
 @cache
 def _flags(command: str) -> frozenset[str]:
-    arguments = [sys.executable, "-m", "kvasir", *command.split(), "--help"]
-    environment = os.environ | {"COLUMNS": "250", "TERM": "dumb", "NO_COLOR": "1"}
-    shown = subprocess.run(arguments, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
-    return frozenset(re.findall(r"--[a-z][a-z0-9-]*", shown))
+    shown = CliRunner(env={"COLUMNS": "250", "TERM": "dumb", "NO_COLOR": "1"}).invoke(app, [*command.split(), "--help"])
+    assert shown.exit_code == 0, shown.output
+    return frozenset(re.findall(r"--[a-z][a-z0-9-]*", shown.stdout))
 
 
 @cache
