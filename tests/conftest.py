@@ -1,9 +1,11 @@
 """Rules for every test: no network, one thread a library, nothing fetched from a hub."""
 
+import gc
 import os
 import signal
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
@@ -18,6 +20,26 @@ from tests.loopback_only import block_the_network
 def pytest_configure() -> None:
     """Closes the network before the first test module is imported."""
     block_the_network()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Spare the garbage collector the objects of modules, which all stay: a third of the imports is its work."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+        if "export.graphs.tracing" in sys.modules:
+            from tests.operator_table import build_the_table_once
+
+            build_the_table_once()
+
+
+def pytest_sessionfinish() -> None:
+    """Undo it: Hypothesis, which its plugin may import only now, looks among all objects."""
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
