@@ -33,6 +33,10 @@ KERNELS := kernels/libkvasir.so
 WARN_IF_SLOW := test -f $(KERNELS) || echo "$(KERNELS) was not built, and int8 models run more slowly without it;" \
 	"to see why: $(BIN)/python -m pip install -v -e ." >&2
 
+# Tests start some hundred processes, and without files of bytecode each of them compiles every module again: a third of
+# the time until a server listens.
+unexport PYTHONDONTWRITEBYTECODE
+
 URL ?= http://127.0.0.1:8000
 SMOKE_PORT ?= 8137
 SMOKE_URL = http://127.0.0.1:$(SMOKE_PORT)
