@@ -235,11 +235,13 @@ def test_a_call_that_arrives_while_the_engines_close_is_rejected_or_completed() 
 def test_engine_threads_have_the_requested_niceness() -> None:
     options = PoolOptions(replicas=2, niceness=3)
     replicas = EnginePool(fake_bundle(VOCAB), [FakeRunner(copying_table(VOCAB)) for _ in range(2)], options)
+    before = set(threading.enumerate())  # engines of other tests among them
     replicas.start()
     ours = os.getpriority(os.PRIO_PROCESS, 0)
     try:
         asyncio.run(replicas.generate([sentence(2), sentence(3)]))
-        engines = [thread.native_id for thread in threading.enumerate() if thread.name.startswith("engine-")]
+        started = set(threading.enumerate()) - before
+        engines = [thread.native_id for thread in started if thread.name.startswith("engine-")]
         assert [os.getpriority(os.PRIO_PROCESS, native_id or 0) for native_id in engines] == [min(ours + 3, 19)] * 2
     finally:
         replicas.close()
