@@ -1,5 +1,6 @@
 """The command line: kvasir serve, pull, translate, export, train … Each command imports what it needs."""
 
+import gc
 import signal
 import sys
 from collections.abc import Callable
@@ -46,6 +47,7 @@ def serve(context: typer.Context) -> None:
     """Serve models over HTTP."""
     # The first process of a container receives only signals with a handler, and loading takes seconds.
     signal.signal(signal.SIGTERM, _exit_at_once)
+    gc.disable()  # until the models are loaded: nearly all objects stay, and collections would visit them in vain
     from pydantic import ValidationError
 
     from server.cli.settings_flags import names_and_settings

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
-from fastapi.concurrency import run_in_threadpool
 
 from bundle.loading import Bundle
 from kernels.onnx_registration import running_kernels
@@ -38,7 +37,6 @@ from server.operations.metrics import Metrics
 from server.operations.model_loading import open_engines
 from server.operations.network import is_loopback
 from server.operations.settings import Settings, unknown_variables
-from server.text.language_detection import load_identifier
 
 _log = logging.getLogger("kvasir")
 
@@ -197,10 +195,6 @@ class _DrainingServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start listening. The address is the last line logged before requests."""
-        # Requests would hold the event loop for these: the first for the API's description for 0.2 s, the first that
-        # reads a body in a thread for 0.07 s (anyio imports its backend). The application loads the identifier of
-        # languages anyway; beside that, they cost the start next to nothing.
-        await asyncio.gather(run_in_threadpool(self._app.openapi), asyncio.to_thread(load_identifier))
         await super().startup([])
         self._listening = sockets or []
         if self.started and sockets:

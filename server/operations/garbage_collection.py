@@ -20,9 +20,13 @@ _DUE, _URGENT, _OVERDUE = 10, 300, 30_000
 
 
 def defer_full_collections() -> None:
-    """Exclude the objects loaded so far, which live as long as the process, and end automatic full collections."""
+    """Exclude the objects loaded so far, which live as long as the process, and end automatic full collections.
+
+    Enables the others, which the start of a server disables while it loads.
+    """
     gc.collect()
     gc.freeze()
+    gc.enable()
     youngest, middle, _ = gc.get_threshold()
     gc.set_threshold(youngest, middle, _NEVER)
 

@@ -26,7 +26,7 @@ async def docs() -> Response:
 async def description(request: Request) -> Response:
     """Return the description of all protocols."""
     descriptions: Descriptions = request.app.state.descriptions
-    return descriptions.response(openapi, request.scope.get("root_path", ""))
+    return await descriptions.response(openapi, request.scope.get("root_path", ""))
 
 
 @router.api_route("/docs/start.js", methods=["GET", "HEAD"])

@@ -45,6 +45,13 @@ class _Node:
 
 
 @pytest.mark.usefixtures("thresholds")
+def test_young_objects_are_collected_again_after_the_start() -> None:
+    gc.disable()
+    defer_full_collections()
+    assert gc.isenabled()
+
+
+@pytest.mark.usefixtures("thresholds")
 def test_old_cycles_are_freed_by_the_task_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(garbage_collection, "_INTERVAL_SECONDS", 0.0)
     monkeypatch.setattr(garbage_collection, "is_due", lambda *_, is_idle, is_light: is_idle)

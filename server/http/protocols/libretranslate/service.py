@@ -89,7 +89,7 @@ async def suggest() -> JSONResponse:
 async def spec(request: Request) -> Response:
     """Return this protocol's operations as Swagger 2.0; /openapi.json describes all protocols."""
     descriptions: Descriptions = request.app.state.descriptions
-    return descriptions.response(_swagger, "")
+    return await descriptions.response(_swagger, "")
 
 
 def _swagger(description: Mapping[str, Any], _: str) -> Mapping[str, object]:
