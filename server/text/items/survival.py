@@ -35,6 +35,7 @@ from server.text.items.written_dates import is_written, written_dates, written_p
 
 Range = tuple[int, int]  # of characters
 
+_DIGIT = regex.compile(r"\d")
 _DATES = regex.compile(r"(?<![\w])\d{1,4}(?P<sign>[./-])\s?\d{1,2}(?P=sign)\s?\d{1,4}(?!\d)")
 _CURRENCY = regex.compile(rf"{CURRENCY_SIGNS}|{CURRENCY_CODES}|{CURRENCY_WORDS}")
 _NEAR = 28  # characters between a number and the name of its currency, with a magnitude between them
@@ -93,6 +94,8 @@ class Answer:
 
     def free_numbers(self) -> list[Range]:
         """Return the ranges of dates and numbers that are no counterpart of an item, with the signs between digits."""
+        if not any(self._is_free(match.span()) for match in _DIGIT.finditer(self.text)):
+            return []  # without the long pattern of dates
         dates = [match.span() for match in written_dates(self.target_language).finditer(self.text)]
         runs = [match.span() for match in _LONG_NUMBERS.finditer(self.text)]
         runs = [run for run in runs if all(run[1] <= start or end <= run[0] for start, end in dates)]

@@ -108,14 +108,23 @@ def localized_date(item: str, target: str) -> str:
         month = days.pop()
     if not month or len(days) > 1 or not (days or year):
         return item
+    return _formatted(year, month, days[0] if days else None, target) or item
+
+
+@lru_cache(maxsize=1024)
+def _formatted(year: int, month: int, day: int | None, language: str) -> str | None:
+    """Return a date as a language writes it, without its year if that is 0; None if there is no such day.
+
+    Babel takes as long as the rest of what happens to a date.
+    """
     try:
-        when = date(year or 2000, month, days[0] if days else 1)
+        when = date(year or 2000, month, 1 if day is None else day)
     except ValueError:
-        return item
-    locale = locale_of(target)
-    if year and days:
+        return None
+    locale = locale_of(language)
+    if year and day is not None:
         return format_date(when, "long", locale=locale)
-    return format_skeleton("MMMMd" if days else "yMMMM", when, locale=locale)
+    return format_skeleton("yMMMM" if day is None else "MMMMd", when, locale=locale)
 
 
 @lru_cache(maxsize=64)

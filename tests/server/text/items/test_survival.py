@@ -209,3 +209,9 @@ def test_a_numeral_leaves_the_same_number_alone() -> None:
 
 def test_a_date_is_free_as_a_whole() -> None:
     assert Answer("am 24. Januar um 3–5 Uhr", "en", "de").free_numbers() == [(3, 13), (17, 20)]
+
+
+def test_no_number_is_free_where_each_is_the_counterpart_of_an_item() -> None:
+    answer = Answer("am 24. Januar um 3 Uhr", "en", "de")
+    answer.find([(ItemKind.DATE, "January 24"), (ItemKind.NUMBER, "3")])
+    assert answer.free_numbers() == []

@@ -49,6 +49,7 @@ def test_an_ordinal_of_another_language_is_unusual(date: str, language: str, exp
         ("May 2024", "de", "Mai 2024"),
         ("29 February", "de", "29. Februar"),  # of a leap year
         ("29 February 2023", "de", "29 February 2023"),
+        ("February 30", "de", "February 30"),
         ("24.12.", "en", "December 24"),
         ("May", "de", "May"),
         ("3 4 May", "de", "3 4 May"),
