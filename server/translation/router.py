@@ -32,7 +32,7 @@ class RouteStep:
         return self.pipeline.bundle.config.name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Route:
     """The way from one language to another: one step, or two through a pivot."""
 
@@ -58,7 +58,7 @@ class Route:
         """The names of the models, in the order of the steps."""
         return tuple(step.model for step in self.steps)
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Its name in answers, metrics and logs."""
         return "+".join(self.models)

@@ -86,8 +86,6 @@ class TranslationService:
                 stream.add_text(index, translation.text)
             return done
         self._limits.check_size(request)
-        if request.timeout_seconds is None:
-            request = replace(request, timeout_seconds=self._limits.max_timeout_seconds)
         router = self._router
         with router.in_use():
             return await self._translate(router, request, source, target, stream)
@@ -102,7 +100,7 @@ class TranslationService:
     ) -> TranslationOutcome:
         if source != AUTO:
             route = router.find(source, target)
-            result = await route.pipeline.translate(_part(request, range(len(request.texts)), route), stream)
+            result = await route.pipeline.translate(self._for_route(request, range(len(request.texts)), route), stream)
             return TranslationOutcome(result, (), (route,))
         target = _target(router, target)
         detected = await self.detect(request, target)
@@ -171,12 +169,35 @@ class TranslationService:
 
         return await ThreadRunner(PLAIN_TEXTS, deadline)(rank_all)
 
-    @staticmethod
     async def _translate_part(
-        request: TranslationRequest, part: "_Part", stream: TextStream | None
+        self, request: TranslationRequest, part: "_Part", stream: TextStream | None
     ) -> TranslationResult:
         its_stream = None if stream is None else stream.view(part.indices)
-        return await part.route.pipeline.translate(_part(request, part.indices, part.route), its_stream)
+        return await part.route.pipeline.translate(self._for_route(request, part.indices, part.route), its_stream)
+
+    def _for_route(self, request: TranslationRequest, indices: Sequence[int], route: Route) -> TranslationRequest:
+        """Return the request for the texts with these indices, with the languages of their route and a time limit."""
+        options = request.options
+        if isinstance(options.target_prefix, tuple):
+            if len(options.target_prefix) != len(request.texts):
+                raise InvalidRequest(
+                    f"`target_prefix` has {len(options.target_prefix)} entries for {len(request.texts)} texts; "
+                    "send one for each text, or a single one for all"
+                )
+            options = options.with_changes(target_prefix=tuple(options.target_prefix[index] for index in indices))
+        has_terms = request.glossary_source is None or bool(match_language(request.glossary_source, [route.source]))
+        seconds = self._limits.max_timeout_seconds if request.timeout_seconds is None else request.timeout_seconds
+        return replace(
+            request,
+            timeout_seconds=seconds,
+            formality=_formality(request, route.target),
+            texts=tuple(request.texts[index] for index in indices),
+            glossary=request.glossary if has_terms else None,
+            source=route.source,
+            target=route.target,
+            options=options,
+            size_is_checked=True,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,28 +236,6 @@ def _route_parts(
         if language is not None:
             indices.setdefault(router.find(language, target), []).append(index)
     return [_Part(route, its_indices) for route, its_indices in indices.items()]
-
-
-def _part(request: TranslationRequest, indices: Sequence[int], route: Route) -> TranslationRequest:
-    options = request.options
-    if isinstance(options.target_prefix, tuple):
-        if len(options.target_prefix) != len(request.texts):
-            raise InvalidRequest(
-                f"`target_prefix` has {len(options.target_prefix)} entries for {len(request.texts)} texts; "
-                "send one for each text, or a single one for all"
-            )
-        options = options.with_changes(target_prefix=tuple(options.target_prefix[index] for index in indices))
-    has_terms = request.glossary_source is None or bool(match_language(request.glossary_source, [route.source]))
-    return replace(
-        request,
-        formality=_formality(request, route.target),
-        texts=tuple(request.texts[index] for index in indices),
-        glossary=request.glossary if has_terms else None,
-        source=route.source,
-        target=route.target,
-        options=options,
-        size_is_checked=True,
-    )
 
 
 def _formality(request: TranslationRequest, target: str) -> Formality | None:

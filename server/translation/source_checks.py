@@ -1,6 +1,5 @@
 """Choice of the sentences of a request whose source is kept."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 
@@ -111,7 +110,11 @@ def source_of(sentence: Sentence) -> Restored:
 
 def kept_counts(kept: Iterable[Iterable[KeptSentence]]) -> Mapping[KeepReason, int]:
     """Return how many sentences were kept for each reason."""
-    return Counter([each.reason for sentences in kept for each in sentences])
+    counts: dict[KeepReason, int] = {}
+    for sentences in kept:
+        for each in sentences:
+            counts[each.reason] = counts.get(each.reason, 0) + 1
+    return counts
 
 
 def with_whole_text(
