@@ -90,7 +90,8 @@ def create_app(
                     await asyncio.to_thread(engine.close)
 
     # FastAPI that serves the files of Swagger UI itself instead of naming a CDN.
-    app = FastAPIOffline(None, None, title="Kvasir", description=_DESCRIPTION, lifespan=lifespan)
+    telemetry = {"tracing": False, "metrics": False, "logs": False}  # looked up for each request; Kvasir has its own
+    app = FastAPIOffline(None, None, title="Kvasir", description=_DESCRIPTION, lifespan=lifespan, telemetry=telemetry)
     app.state.server = server
     app.state.descriptions = Descriptions(app)
     app.router.routes[:] = [route for route in app.router.routes if getattr(route, "path", "") != app.openapi_url]
@@ -116,7 +117,8 @@ def create_app(
     app.add_middleware(UploadAdmission, server=server, formats=formats, paths=upload_paths)
     admission = EngineAdmission(server, protocols)
     app.add_middleware(RequestAdmission, admission=admission, formats=formats)
-    app.add_middleware(Authentication, server=server, formats=formats, protocols=protocols)
+    if server.key_gate is not None:
+        app.add_middleware(Authentication, server=server, formats=formats, protocols=protocols)
     app.add_middleware(
         ProtocolDispatch,
         protocols=settings.protocols,

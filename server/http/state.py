@@ -227,9 +227,9 @@ def milliseconds(seconds: float) -> float:
 
 def server_state(request: Request) -> ServerState:
     """Return the state of the application that serves this request."""
-    return cast(ServerState, request.app.state.server)
+    return cast(ServerState, request.scope["app"].state.server)
 
 
 def request_record(request: Request) -> RequestRecord:
     """Return the record that the request recorder created for this request."""
-    return cast(RequestRecord, request.state.record)
+    return cast(RequestRecord, request.scope["state"]["record"])

@@ -1,6 +1,5 @@
 """Memory limit for large responses, and for other large parts of requests."""
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,19 +18,19 @@ class UnreadBytes:
     def __init__(self, max_bytes: int, described: str = "") -> None:
         self._max_bytes = max_bytes
         self._described = described
-        self._by_client = Counter[str]()
+        self._by_client: dict[str, int] = {}
 
     @property
     def total(self) -> int:
         """Bytes of all clients."""
-        return self._by_client.total()
+        return sum(self._by_client.values())
 
     def check(self, client: str, num_bytes: int = 1) -> None:
         """Raise `QueueFull` if `num_bytes` more exceed a limit.
 
         The first response of a client may be larger than its share, and the only response of all than the limit.
         """
-        own, total = self._by_client[client], self.total
+        own, total = self._by_client.get(client, 0), self.total
         if own and own + num_bytes > self._max_bytes // _CLIENT_SHARE:
             raise QueueFull(self._message(own, "this client", "read them first"), _RETRY_SECONDS)
         if total and total + num_bytes > self._max_bytes:
@@ -46,7 +45,7 @@ class UnreadBytes:
     def add(self, client: str, num_bytes: int) -> None:
         """Count bytes. Raises `QueueFull` if they exceed a limit."""
         self.check(client, num_bytes)
-        self._by_client[client] += num_bytes
+        self._by_client[client] = self._by_client.get(client, 0) + num_bytes
 
     def remove(self, client: str, num_bytes: int) -> None:
         """Stop counting bytes that were added."""

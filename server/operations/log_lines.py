@@ -81,6 +81,7 @@ def configure_logging(level: str, log_format: Literal["auto", "text", "json"] = 
     root.setLevel(level.upper())
     # No line has them, and each is looked up for every line, the process by system calls.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None  # nor the line of code
     # It warns about every malformed form; the client receives the error.
     logging.getLogger("python_multipart").setLevel(logging.ERROR)
     # Its start and its end are logged as "listening" and "drained".

@@ -1,6 +1,5 @@
 """Memory limit for the bodies of running requests."""
 
-from collections import Counter
 from collections.abc import Collection
 
 from starlette.exceptions import HTTPException
@@ -29,7 +28,7 @@ class BodyMemory:
             await self._app(scope, receive, send)
             return
         record: RequestRecord = scope["state"]["record"]
-        held = Counter[str]()  # by client: an API key is known only after the head
+        held: dict[str, int] = {}  # by client: an API key is known only after the head
 
         async def receive_counted() -> Message:
             message = await receive()
@@ -39,7 +38,7 @@ class BodyMemory:
                 except QueueFull as full:
                     headers = {"Connection": "close", "Retry-After": retry_after(full)}  # the rest is not read
                     raise HTTPException(429, str(full), headers) from full
-                held[record.client] += num_bytes
+                held[record.client] = held.get(record.client, 0) + num_bytes
             return message
 
         try:

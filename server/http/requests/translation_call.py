@@ -5,6 +5,7 @@ from typing import Final, Protocol
 
 from fastapi import Request
 
+from server.http.raw_headers import header
 from server.http.requests.api_keys import charge
 from server.http.requests.disconnect import unless_disconnected
 from server.http.state import RequestRecord, request_record, server_state
@@ -59,8 +60,8 @@ def accept(request: Request, translation: TranslationRequest) -> tuple[Translati
 
 def bypasses_cache(request: Request) -> bool:
     """Return whether a request has `Cache-Control: no-cache`."""
-    directives = [directive.strip().lower() for directive in request.headers.get("Cache-Control", "").split(",")]
-    return "no-cache" in directives
+    directives = header(request.scope, b"cache-control").split(",")
+    return "no-cache" in [directive.strip().lower() for directive in directives]
 
 
 def expected_detail_bytes(options: DetailOptions, num_characters: int) -> int:
