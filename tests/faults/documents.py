@@ -1,6 +1,7 @@
 """Documents as an attacker builds them, and their rewriting in a process with limits."""
 
 import asyncio
+import contextlib
 import io
 import zipfile
 from collections.abc import Mapping
@@ -109,22 +110,37 @@ def _packed(files: Mapping[str, str]) -> bytes:
     return stream.getvalue()
 
 
+class DocumentReader:
+    """Processes that rewrite documents within limits, and the event loop to which they belong."""
+
+    def __init__(self, cpu_seconds: float, megabytes: int) -> None:
+        self._runner = asyncio.Runner()
+        self._pool = DocumentProcessPool(ProcessLimits(cpu_seconds, megabytes * MEGABYTE))
+
+    def outcome(self, content: bytes, extension: str) -> str:
+        """Translate a document; returns "done", or the code of the error."""
+        kind, limits = format_of(f"document{extension}"), FileLimits()
+
+        async def run(source: Path, sink: Path) -> str:
+            try:
+                async with self._pool.rewrite(source, sink, kind, limits, lambda: None) as steps:
+                    await translate_document(steps, LOUD_PLAIN, await steps.measure(), lambda *_: None)
+            except InvalidRequest as error:
+                return error.code
+            return "done"
+
+        with TemporaryDirectory() as folder:
+            source = Path(folder) / "source"
+            source.write_bytes(content)
+            return self._runner.run(run(source, Path(folder) / "sink"))
+
+    def close(self) -> None:
+        """End the processes."""
+        self._runner.run(self._pool.close())
+        self._runner.close()
+
+
 def outcome(content: bytes, extension: str, cpu_seconds: float, megabytes: int) -> str:
-    """Translate a document within these limits; returns "done", or the code of the error."""
-    kind, limits = format_of(f"document{extension}"), FileLimits()
-
-    async def run(source: Path, sink: Path) -> str:
-        pool = DocumentProcessPool(ProcessLimits(cpu_seconds, megabytes * MEGABYTE))
-        try:
-            async with pool.rewrite(source, sink, kind, limits, lambda: None) as steps:
-                await translate_document(steps, LOUD_PLAIN, await steps.measure(), lambda *_: None)
-        except InvalidRequest as error:
-            return error.code
-        finally:
-            await pool.close()
-        return "done"
-
-    with TemporaryDirectory() as folder:
-        source = Path(folder) / "source"
-        source.write_bytes(content)
-        return asyncio.run(run(source, Path(folder) / "sink"))
+    """Translate a document in a process of its own; returns "done", or the code of the error."""
+    with contextlib.closing(DocumentReader(cpu_seconds, megabytes)) as reader:
+        return reader.outcome(content, extension)
