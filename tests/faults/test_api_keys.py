@@ -23,9 +23,10 @@ MAX_DOCUMENTS = 6
 
 @dataclass
 class Keyed:
-    """A server, its file of keys, one key, and the collector of its traces."""
+    """A server, its file of keys and the path of it, one key, and the collector of its traces."""
 
     served: Served
+    path: Path
     file: KeyFile
     key: str
     traces: Collector
@@ -47,14 +48,15 @@ def _started(path: Path) -> Iterator[Keyed]:
     flags = ("--api-keys", str(path), "--threads", "1", "--max-documents", str(MAX_DOCUMENTS), "--log-level", "debug")
     with collecting() as traces:
         for served in started(*flags, "--log-format", "json", "--trace-endpoint", traces.url):
-            yield Keyed(served, file, key, traces)
+            yield Keyed(served, path, file, key, traces)
             served.process.terminate()  # a killed process leaves half a line
             served.process.wait(PATIENCE_SECONDS)
 
 
-@pytest.fixture
-def keyed(tmp_path: Path) -> Iterator[Keyed]:
-    with _started(tmp_path / "keys.sqlite") as keyed:
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
+    """A server for all tests that do not kill theirs; the last one ends it."""
+    with _started(tmp_path_factory.mktemp("keys") / "keys.sqlite") as keyed:
         yield keyed
 
 
@@ -88,7 +90,8 @@ def test_uploads_without_a_key_take_no_place_of_documents(keyed: Keyed, path: st
 
 
 def test_a_file_of_keys_that_is_taken_away_and_put_back_fails_no_request(keyed: Keyed, tmp_path: Path) -> None:
-    path = tmp_path / "keys.sqlite"
+    path = keyed.path
+    revoked, key = keyed.file.add("revoked", KeyLimits())
     messages = (
         "file of API keys cannot be used; its keys stay as they were",
         "file of API keys is usable again",
@@ -99,6 +102,8 @@ def test_a_file_of_keys_that_is_taken_away_and_put_back_fails_no_request(keyed: 
         return any(line["message"] == message for line in keyed.served.lines)
 
     with keyed.client() as client:
+        client.headers["Authorization"] = f"Bearer {key}"
+        until(lambda: client.post("/v1/translate", json=TEXT).status_code == 200)
         content, kept = path.read_bytes(), tmp_path / "kept"
         path.rename(kept)
         until(lambda: has_logged(messages[0]))
@@ -109,17 +114,18 @@ def test_a_file_of_keys_that_is_taken_away_and_put_back_fails_no_request(keyed: 
         until(lambda: has_logged(messages[0]))
         path.write_bytes(content)
         until(lambda: has_logged(messages[1]))
-        keyed.file.revoke(next(iter(keyed.file.all())))
+        keyed.file.revoke(revoked.id)
         until(lambda: client.post("/v1/translate", json=TEXT).status_code == 401)
 
 
-def test_usage_survives_the_end_of_the_process(keyed: Keyed) -> None:
-    with keyed.client() as client:
-        for _ in range(10):
-            assert client.post("/v1/translate", json=TEXT).status_code == 200
-        time.sleep(2.5)  # it is written every second
-    keyed.served.process.kill()
-    keyed.served.process.wait(PATIENCE_SECONDS)
+def test_usage_survives_the_end_of_the_process(tmp_path: Path) -> None:
+    with _started(tmp_path / "keys.sqlite") as keyed:
+        with keyed.client() as client:
+            for _ in range(10):
+                assert client.post("/v1/translate", json=TEXT).status_code == 200
+            time.sleep(2.5)  # it is written every second
+        keyed.served.process.kill()
+        keyed.served.process.wait(PATIENCE_SECONDS)
     [usage] = keyed.file.usage().values()
     assert (usage.requests, usage.characters) == (10, 40)
 
