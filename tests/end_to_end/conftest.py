@@ -12,7 +12,7 @@ from model.checkpoints.weights import build_model
 from model.families.own.reading import read_own_model
 from model.families.registry import read_checkpoint
 from tests.end_to_end.exported import Exported, write_random_checkpoint, write_recurrent_model
-from tests.end_to_end.generating import Generating, serve_generating
+from tests.end_to_end.generating import Generating, export_generating, serve_generating
 from tests.end_to_end.servers import Served, relabelled, started
 from tests.made_once import made_once
 
@@ -80,7 +80,8 @@ def exported_recurrent(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Pr
 @pytest.fixture(scope="session")
 def generating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generating]:
     """A server of models that generate and embed."""
-    yield from serve_generating(tmp_path_factory.mktemp("generating"))
+    bundles = made_once(tmp_path_factory, "generating-bundles", export_generating)
+    yield from serve_generating(tmp_path_factory.mktemp("generating"), bundles)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 from safetensors.torch import save_file
@@ -86,22 +87,37 @@ class Generating:
     client: TestClient
 
 
-def serve_generating(folder: Path) -> Iterator[Generating]:
-    """Write checkpoints to `folder`, export them and serve them beside the model that comes along."""
+def serve_generating(folder: Path, bundles: Path) -> Iterator[Generating]:
+    """Write the checkpoints to `folder`, and serve their bundles beside the model that comes along."""
     torch.set_num_threads(1)
-    bundles, checkpoints = folder / "bundles", {}
-    for family in FAMILIES:
-        checkpoint = write_family(family, folder / "checkpoints" / family, translates=False)
-        _add_settings(checkpoint)
-        export_bundle(checkpoint.folder, bundles / family, "float32")
-        checkpoints[family] = checkpoint
-    export_bundle(checkpoints["t5"].folder, bundles / "t5-float16", "float16")
-    encoder = _export_encoder(folder, bundles)
+    checkpoints, encoder = _write_checkpoints(folder)
     settings = Settings(
         model=[bundles, DEFAULT_MODEL], engine_processes=False, replicas=1, threads=1, cache_sentences=0
     )
     with TestClient(create_app(settings)) as client:
         yield Generating(checkpoints, encoder, bundles, client)
+
+
+def export_generating(bundles: Path) -> None:
+    """Write the bundles of the checkpoints, which are equal each time they are written."""
+    torch.set_num_threads(1)
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        checkpoints, _ = _write_checkpoints(folder)
+        for family in FAMILIES:
+            export_bundle(checkpoints[family].folder, bundles / family, "float32")
+        export_bundle(checkpoints["t5"].folder, bundles / "t5-float16", "float16")
+        precisions: tuple[Precision, ...] = ("float32", "int8")
+        for name in precisions:
+            export_bundle(folder / "own.safetensors", bundles / f"own-{name}", name, config_file=folder / "own.json")
+
+
+def _write_checkpoints(folder: Path) -> tuple[dict[str, FamilyCheckpoint], OwnEncoder]:
+    checkpoints = {}
+    for family in FAMILIES:
+        checkpoints[family] = write_family(family, folder / "checkpoints" / family, translates=False)
+        _add_settings(checkpoints[family])
+    return checkpoints, _write_encoder(folder)
 
 
 def _add_settings(saved: FamilyCheckpoint) -> None:
@@ -114,7 +130,7 @@ def _add_settings(saved: FamilyCheckpoint) -> None:
         path.write_text(json.dumps(values | content), "utf-8")
 
 
-def _export_encoder(folder: Path, bundles: Path) -> OwnEncoder:
+def _write_encoder(folder: Path) -> OwnEncoder:
     torch.manual_seed(5)
     encoder = OwnEncoder().eval()
     with torch.no_grad():
@@ -122,7 +138,4 @@ def _export_encoder(folder: Path, bundles: Path) -> OwnEncoder:
             parameter.add_(torch.randn_like(parameter) * 0.2)
     save_file({name: tensor.contiguous() for name, tensor in encoder.state_dict().items()}, folder / "own.safetensors")
     (folder / "own.json").write_text(json.dumps(_CONFIG), "utf-8")
-    precisions: tuple[Precision, ...] = ("float32", "int8")
-    for name in precisions:
-        export_bundle(folder / "own.safetensors", bundles / f"own-{name}", name, config_file=folder / "own.json")
     return encoder
