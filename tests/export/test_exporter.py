@@ -1,6 +1,6 @@
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +19,7 @@ from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES, TARGET_SENTENCEPIEC
 from export.checkpoint_checks import ExportError
 from export.exporter import export_bundle
 from export.graphs.attention import Heads
+from export.graphs.external_weights import MIN_DEFERRED_BYTES
 from export.verification.graph_runs import VerificationError
 from export.verification.verify import verify_bundle
 from model.checkpoints.hugging_face_files import CheckpointError
@@ -39,6 +40,31 @@ def float16_bundle(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -
     return export_bundle(checkpoint, tmp_path_factory.mktemp("float16") / "tiny", "float16", name="half")
 
 
+@dataclass(frozen=True, slots=True)
+class Unusual:
+    """A bundle exported into an empty folder, with other languages, from a checkpoint with an unusual tokenizer."""
+
+    checkpoint: Path
+    removed_pieces: list[str]
+    bundle: Bundle
+    reports: list[str]
+
+
+@pytest.fixture(scope="module")
+def unusual(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Unusual:
+    """Two SentencePiece models that differ, and two pieces of both that the vocabulary lacks."""
+    changed = Path(shutil.copytree(checkpoint, tmp_path_factory.mktemp("unusual") / "tiny-en-de"))
+    other = ModelProto.FromString((changed / "source.spm").read_bytes())
+    other.pieces[-1].score -= 1
+    (changed / "target.spm").write_bytes(other.SerializeToString())
+    removed = _remove_pieces(changed, 2)
+    folder = tmp_path_factory.mktemp("filled") / "empty"
+    folder.mkdir()
+    reports: list[str] = []
+    bundle = export_bundle(changed, folder, "float32", report=reports.append, source_languages=["eng", "pt_br", "en"])
+    return Unusual(changed, removed, bundle, reports)
+
+
 def _assert_refused(checkpoint: Path, folder: Path, *reasons: str) -> None:
     with pytest.raises(ExportError) as raised:
         export_bundle(checkpoint, folder)
@@ -49,13 +75,19 @@ def _assert_refused(checkpoint: Path, folder: Path, *reasons: str) -> None:
 
 @pytest.mark.parametrize("precision", ["int8", "float32", "float16"])
 def test_a_bundle_does_not_depend_on_the_size_of_weights_that_its_graphs_only_name(
-    precision: Precision, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    precision: Precision,
+    checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
-    folders = tmp_path / "all" / "tiny", tmp_path / "none" / "tiny"
-    for num_bytes, folder in zip((0, 2**40), folders, strict=True):
-        monkeypatch.setattr("export.graphs.tracing.MIN_DEFERRED_BYTES", num_bytes)
-        export_bundle(checkpoint, folder, precision)
-    first, second = ({file.name: file.read_bytes() for file in folder.iterdir()} for folder in folders)
+    none_named: Bundle = request.getfixturevalue(f"{precision}_bundle")
+    assert all(file.stat().st_size < MIN_DEFERRED_BYTES for file in none_named.path.iterdir())
+    monkeypatch.setattr("export.graphs.tracing.MIN_DEFERRED_BYTES", 0)
+    all_named = export_bundle(checkpoint, tmp_path / "tiny", precision, name=none_named.config.name)
+    first, second = (
+        {file.name: file.read_bytes() for file in bundle.path.iterdir()} for bundle in (all_named, none_named)
+    )
     assert first == second
 
 
@@ -92,13 +124,9 @@ def test_an_int8_bundle_has_one_copy_of_the_embeddings_and_of_the_sentencepiece_
     assert TARGET_SENTENCEPIECE_FILE not in int8_bundle.config.files
 
 
-def test_a_bundle_has_two_sentencepiece_models_if_they_differ(changed: Path, tmp_path: Path) -> None:
-    source = (changed / "source.spm").read_bytes()
-    other = ModelProto.FromString(source)
-    other.pieces[-1].score -= 1
-    (changed / "target.spm").write_bytes(other.SerializeToString())
-    bundle = export_bundle(changed, tmp_path / "out")
-    assert bundle.file(TARGET_SENTENCEPIECE_FILE).read_bytes() == other.SerializeToString() != source
+def test_a_bundle_has_two_sentencepiece_models_if_they_differ(unusual: Unusual) -> None:
+    source, target = ((unusual.checkpoint / f"{side}.spm").read_bytes() for side in ("source", "target"))
+    assert unusual.bundle.file(TARGET_SENTENCEPIECE_FILE).read_bytes() == target != source
 
 
 def test_a_bundle_says_where_it_came_from_without_a_path(checkpoint: Path, float32_bundle: Bundle) -> None:
@@ -242,13 +270,10 @@ def test_a_target_vocabulary_of_other_pieces_is_refused(changed: Path, tmp_path:
     _assert_refused(changed, tmp_path / "out", "target_vocab.json lacks", "pieces of target.spm")
 
 
-def test_a_few_pieces_outside_the_vocabulary_are_reported(changed: Path, tmp_path: Path) -> None:
-    first, second = _remove_pieces(changed, 2)
-    reports: list[str] = []
-    export_bundle(changed, tmp_path / "out", "float32", report=reports.append)
-    lines = [report for report in reports if "vocab.json lacks 2 of the" in report]
+def test_a_few_pieces_outside_the_vocabulary_are_reported(unusual: Unusual) -> None:
+    lines = [report for report in unusual.reports if "vocab.json lacks 2 of the" in report]
     assert len(lines) == 2
-    assert all(report.endswith(f"become <unk>: {first} {second}") for report in lines)
+    assert all(report.endswith(f"become <unk>: {' '.join(unusual.removed_pieces)}") for report in lines)
 
 
 def test_a_damaged_checkpoint_leaves_nothing_behind(changed: Path, tmp_path: Path) -> None:
@@ -274,12 +299,11 @@ def test_a_bundle_that_differs_from_its_model_is_not_written(
 
 
 def test_an_empty_folder_is_filled_by_a_model_of_the_languages_that_are_named(
-    checkpoint: Path, tmp_path: Path, float32_bundle: Bundle
+    unusual: Unusual, float32_bundle: Bundle
 ) -> None:
-    (tmp_path / "empty").mkdir()
-    bundle = export_bundle(checkpoint, tmp_path / "empty", source_languages=["eng", "pt_br", "en"])
+    bundle = unusual.bundle
     assert bundle.config.source_languages == ("en", "pt-BR")
-    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+    assert [path.name for path in bundle.path.parent.iterdir()] == ["empty"]
     ours, theirs = (
         [onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(b.file(names.DECODER_FILE)).graph.initializer]
         for b in (bundle, float32_bundle)

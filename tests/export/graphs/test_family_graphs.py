@@ -1,6 +1,8 @@
 """The exported graphs of models with the choices of each family."""
 
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from bundle import tensors as names
 from bundle.tensors import Precision
 from export.exporter import export_decoder, export_encoder
 from export.graphs.shapes import describe_shapes
+from model.transformer import Transformer
 from tests.export.graph_runs import OnnxGraphs, Rows, assert_equal_to_the_model, decode_together, random_tokens
 from tests.model.random_models import small_model
 
@@ -54,25 +57,45 @@ COMBINATIONS: dict[str, dict[str, object]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A model and its graphs."""
+
+    transformer: Transformer
+    graphs: OnnxGraphs
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Precision], Exported]:
+    """Return the model of a family and its graphs, which are exported once."""
+
+    @cache
+    def export(family: str, precision: Precision) -> Exported:
+        folder = tmp_path_factory.mktemp("family")
+        transformer = small_model(COMBINATIONS[family] | {"max_source_tokens": 24, "max_target_tokens": 20})
+        encoder, decoder = folder / names.ENCODER_FILE, folder / names.DECODER_FILE
+        export_encoder(transformer, encoder, precision)
+        export_decoder(transformer, decoder, precision)
+        return Exported(transformer, OnnxGraphs(encoder, decoder))
+
+    return export
+
+
 @pytest.mark.parametrize("family", COMBINATIONS)
-def test_the_exported_graphs_equal_a_model_of_each_family(family: str, tmp_path: Path) -> None:
-    transformer = small_model(COMBINATIONS[family])
-    encoder, decoder = tmp_path / names.ENCODER_FILE, tmp_path / names.DECODER_FILE
-    export_encoder(transformer, encoder, "float32")
-    export_decoder(transformer, decoder, "float32")
-    assert_equal_to_the_model(OnnxGraphs(encoder, decoder), transformer)
+def test_the_exported_graphs_equal_a_model_of_each_family(
+    family: str, exported: Callable[[str, Precision], Exported]
+) -> None:
+    found = exported(family, "float32")
+    assert_equal_to_the_model(found.graphs, found.transformer)
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize("family", ["T5", "Firefox"])
 def test_a_row_of_a_model_of_another_family_gets_the_same_bits_alone_and_batched(
-    family: str, precision: Precision, tmp_path: Path
+    family: str, precision: Precision, exported: Callable[[str, Precision], Exported]
 ) -> None:
-    transformer = small_model(COMBINATIONS[family] | {"max_source_tokens": 24, "max_target_tokens": 20})
-    encoder, decoder = tmp_path / names.ENCODER_FILE, tmp_path / names.DECODER_FILE
-    export_encoder(transformer, encoder, precision)
-    export_decoder(transformer, decoder, precision)
-    graphs, shapes, random = OnnxGraphs(encoder, decoder), describe_shapes(transformer.config), np.random.default_rng(3)
+    graphs = exported(family, precision).graphs
+    shapes, random = describe_shapes(exported(family, precision).transformer.config), np.random.default_rng(3)
     sources = [random_tokens(random, shapes.vocab_size, length) for length in LENGTHS]
     targets = [random_tokens(random, shapes.target_vocab_size, 18) for _ in LENGTHS]
     company = Rows(graphs, shapes, sources)
