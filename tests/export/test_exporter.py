@@ -1,6 +1,6 @@
 import json
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -9,7 +9,6 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
-from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
 
 from bundle import tensors as names
 from bundle.loading import Bundle, check_graph, load_bundle
@@ -25,7 +24,7 @@ from export.verification.verify import verify_bundle
 from model.checkpoints.hugging_face_files import CheckpointError
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
-from tests.export.tiny_checkpoint import write_checkpoint
+from tests.export.tiny_checkpoint import remove_pieces, write_checkpoint
 from tests.model.random_models import Options
 
 
@@ -38,31 +37,6 @@ def changed(checkpoint: Path, tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def float16_bundle(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     return export_bundle(checkpoint, tmp_path_factory.mktemp("float16") / "tiny", "float16", name="half")
-
-
-@dataclass(frozen=True, slots=True)
-class Unusual:
-    """A bundle exported into an empty folder, with other languages, from a checkpoint with an unusual tokenizer."""
-
-    checkpoint: Path
-    removed_pieces: list[str]
-    bundle: Bundle
-    reports: list[str]
-
-
-@pytest.fixture(scope="module")
-def unusual(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Unusual:
-    """Two SentencePiece models that differ, and two pieces of both that the vocabulary lacks."""
-    changed = Path(shutil.copytree(checkpoint, tmp_path_factory.mktemp("unusual") / "tiny-en-de"))
-    other = ModelProto.FromString((changed / "source.spm").read_bytes())
-    other.pieces[-1].score -= 1
-    (changed / "target.spm").write_bytes(other.SerializeToString())
-    removed = _remove_pieces(changed, 2)
-    folder = tmp_path_factory.mktemp("filled") / "empty"
-    folder.mkdir()
-    reports: list[str] = []
-    bundle = export_bundle(changed, folder, "float32", report=reports.append, source_languages=["eng", "pt_br", "en"])
-    return Unusual(changed, removed, bundle, reports)
 
 
 def _assert_refused(checkpoint: Path, folder: Path, *reasons: str) -> None:
@@ -122,11 +96,6 @@ def test_an_int8_bundle_has_one_copy_of_the_embeddings_and_of_the_sentencepiece_
     for panels in (encoder["embed.weight/panels"], decoder["embed.weight/panels"]):
         np.testing.assert_array_equal(panels, decoder["output_weight/panels"])
     assert TARGET_SENTENCEPIECE_FILE not in int8_bundle.config.files
-
-
-def test_a_bundle_has_two_sentencepiece_models_if_they_differ(unusual: Unusual) -> None:
-    source, target = ((unusual.checkpoint / f"{side}.spm").read_bytes() for side in ("source", "target"))
-    assert unusual.bundle.file(TARGET_SENTENCEPIECE_FILE).read_bytes() == target != source
 
 
 def test_a_bundle_says_where_it_came_from_without_a_path(checkpoint: Path, float32_bundle: Bundle) -> None:
@@ -249,17 +218,8 @@ def test_a_tokenizer_that_is_no_sentencepiece_model_is_refused(
     _assert_refused(changed, tmp_path / "out", file, reason)
 
 
-def _remove_pieces(checkpoint: Path, num_removed: int) -> list[str]:
-    """Take so many pieces out of the vocabulary; returns them."""
-    path = checkpoint / "vocab.json"
-    vocabulary = json.loads(path.read_text(encoding="utf-8"))
-    removed = [piece for piece in vocabulary if piece not in ("</s>", "<unk>", "<pad>")][:num_removed]
-    path.write_text(json.dumps({piece: vocabulary[piece] for piece in vocabulary.keys() - removed}), encoding="utf-8")
-    return removed
-
-
 def test_a_vocabulary_of_other_pieces_than_the_tokenizer_has_is_refused(changed: Path, tmp_path: Path) -> None:
-    _remove_pieces(changed, 30)
+    remove_pieces(changed, 30)
     _assert_refused(changed, tmp_path / "out", "vocab.json lacks 30 of the 36 ", "pieces of source.spm")
 
 
@@ -268,12 +228,6 @@ def test_a_target_vocabulary_of_other_pieces_is_refused(changed: Path, tmp_path:
     vocabulary = changed / "target_vocab.json"
     vocabulary.write_text('{"</s>": 0, "<unk>": 1, "<pad>": 2}', encoding="utf-8")
     _assert_refused(changed, tmp_path / "out", "target_vocab.json lacks", "pieces of target.spm")
-
-
-def test_a_few_pieces_outside_the_vocabulary_are_reported(unusual: Unusual) -> None:
-    lines = [report for report in unusual.reports if "vocab.json lacks 2 of the" in report]
-    assert len(lines) == 2
-    assert all(report.endswith(f"become <unk>: {' '.join(unusual.removed_pieces)}") for report in lines)
 
 
 def test_a_damaged_checkpoint_leaves_nothing_behind(changed: Path, tmp_path: Path) -> None:
@@ -296,16 +250,3 @@ def test_a_bundle_that_differs_from_its_model_is_not_written(
         export_bundle(checkpoint, folder, report=reports.append)
     assert reports[-1] == "comparing PyTorch with ONNX Runtime"
     assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_an_empty_folder_is_filled_by_a_model_of_the_languages_that_are_named(
-    unusual: Unusual, float32_bundle: Bundle
-) -> None:
-    bundle = unusual.bundle
-    assert bundle.config.source_languages == ("en", "pt-BR")
-    assert [path.name for path in bundle.path.parent.iterdir()] == ["empty"]
-    ours, theirs = (
-        [onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(b.file(names.DECODER_FILE)).graph.initializer]
-        for b in (bundle, float32_bundle)
-    )
-    assert all(np.array_equal(mine, other) for mine, other in zip(ours, theirs, strict=True))

@@ -72,3 +72,12 @@ def train_sentencepiece(folder: Path) -> list[str]:
     processor = sentencepiece.SentencePieceProcessor(model_proto=(folder / "source.spm").read_bytes())
     pieces = [processor.id_to_piece(piece) for piece in range(processor.get_piece_size())]
     return [piece for piece in pieces if piece not in ("<unk>", "<s>", "</s>")]
+
+
+def remove_pieces(checkpoint: Path, num_removed: int) -> list[str]:
+    """Take so many pieces out of the vocabulary; returns them."""
+    path = checkpoint / "vocab.json"
+    vocabulary = json.loads(path.read_text(encoding="utf-8"))
+    removed = [piece for piece in vocabulary if piece not in ("</s>", "<unk>", "<pad>")][:num_removed]
+    path.write_text(json.dumps({piece: vocabulary[piece] for piece in vocabulary.keys() - removed}), encoding="utf-8")
+    return removed
