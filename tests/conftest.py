@@ -1,6 +1,7 @@
 """Rules for every test: no network, one thread a library, nothing fetched from a hub."""
 
 import gc
+import logging
 import os
 import signal
 import sys
@@ -67,3 +68,13 @@ def _no_network() -> None:
 def _broken_pipes_are_errors() -> None:
     """As Python has it; `kvasir translate` makes them the end of the process."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+
+@pytest.fixture(autouse=True)
+def _log_handlers() -> Iterator[None]:
+    """Take away what a command that ran in this process has set: its standard error is closed after the test."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
