@@ -71,10 +71,11 @@ def _broken_pipes_are_errors() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _log_handlers() -> Iterator[None]:
-    """Take away what a command that ran in this process has set: its standard error is closed after the test."""
+def _settings_of_the_process() -> Iterator[None]:
+    """Undo what a command that ran in this process has set; its standard error is closed after the test."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
+    gc.enable()
