@@ -88,7 +88,7 @@ def test_a_locked_file_is_an_error_at_once(tmp_path: Path) -> None:
     for ask in (store.all, lambda: store.glossary(made.id), lambda: store.create("two", "en", "de", {"a": "b"})):
         with pytest.raises(StoreBusy, match="locked; retry later"):
             ask()
-    assert time.monotonic() - begun < 2.0
+    assert time.monotonic() - begun < 5.0  # how long SQLite waits for one lock unless it is told otherwise
     locking.close()
     assert store.all() == [made]
     store.close()

@@ -1,9 +1,9 @@
-import time
 from itertools import pairwise
 
 import pytest
 
 from server.text.segmentation.boundaries import BoundaryRules, rules_of
+from tests.linear_time import assert_linear_time
 from tests.server.text.segmentation.hard_cases import LANGUAGES, hard_cases, wrong_cases
 
 
@@ -63,15 +63,10 @@ def test_regions_have_the_rules_of_their_language_and_other_languages_none() -> 
     "unit", [".", '!"', ". ", "Mr. ", "z. B. ", "Dr. A. ", "5. ", '. "', "a.b.", "?! x", "(", "« "]
 )
 def test_the_time_grows_with_the_length(unit: str) -> None:
-    def seconds(length: int) -> float:
-        line = unit * (length // len(unit)) + "x"
-        begun = time.process_time()
+    def split(line: str) -> None:
         assert "".join(_rules("de").sentences(line)) == line
-        return time.process_time() - begun
 
-    seconds(1000)
-    # Eight times as long: quadratic time would be 64 times as much. Too short to measure counts as 1 ms.
-    assert min(seconds(24_000) for _ in range(2)) < 24 * max(min(seconds(3_000) for _ in range(3)), 0.001)
+    assert_linear_time(lambda length: unit * (length // len(unit)) + "x", split, 24_000)
 
 
 @pytest.mark.parametrize("held_out", [False, True])

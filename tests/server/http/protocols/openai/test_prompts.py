@@ -1,7 +1,8 @@
 import random
-import time
+from functools import partial
 
 from server.http.protocols.openai.prompts import find_prompt
+from tests.linear_time import assert_linear_time
 
 PIECES = (
     "Translate from en to de, keep punctuation as input:\n\n",
@@ -19,15 +20,21 @@ PIECES = (
 )
 
 
+def _hostile(kinds: list[str], num_pieces: int) -> tuple[str, str]:
+    chance = random.Random(1)
+    system = "".join(chance.choices(kinds, k=num_pieces // 2))
+    user = "".join(chance.choices(kinds, k=num_pieces))
+    return f"You are a professional, authentic machine translation engine.{system}", user
+
+
+def _find(prompt: tuple[str, str]) -> None:
+    system, user = prompt
+    find_prompt(system, user)
+    find_prompt("", user)
+
+
 def test_a_hostile_prompt_takes_linear_time() -> None:
     chance = random.Random(1)
     for _ in range(60):
         kinds = chance.choices(PIECES, k=chance.randint(1, 3))
-        system = "You are a professional, authentic machine translation engine." + "".join(
-            chance.choices(kinds, k=2000)
-        )
-        user = "".join(chance.choices(kinds, k=4000))
-        started = time.process_time()
-        find_prompt(system, user)
-        find_prompt("", user)
-        assert time.process_time() - started < 2.0
+        assert_linear_time(partial(_hostile, kinds), _find, 4000)
