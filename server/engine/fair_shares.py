@@ -18,6 +18,7 @@ class QueuedCall:
 
     client: str
     next_time: float
+    is_further_round: bool = False
     num_queued: int = 0
 
 
@@ -53,8 +54,10 @@ class FairShares:
             return arrived
         return max(arrived, self._next_call.get(client, arrived))
 
-    def begin_call(self, client: str, arrived: float) -> QueuedCall:
-        """Return a new call."""
+    def begin_call(self, client: str, arrived: float, round_of: float | None = None) -> QueuedCall:
+        """Return a new call, or a further round of the call that arrived at `round_of`."""
+        if round_of is not None:
+            return QueuedCall(client, round_of, is_further_round=True)
         return QueuedCall(client, self.start_time(client, arrived))
 
     def queue(self, call: QueuedCall, num_rows: int, pace: float) -> float:
@@ -62,7 +65,8 @@ class FairShares:
         client, time = call.client, call.next_time
         num_clients = self.num_clients(client)
         seconds = num_rows / pace if pace else _QUEUE_SECONDS / _QUEUE_SHARE
-        if num_clients > 1 and call.num_queued >= _SHORT_CALL:
+        is_rest = call.num_queued >= _SHORT_CALL and not call.is_further_round
+        if num_clients > 1 and is_rest:
             time = max(time, self._next_rest.get(client, time), self._next_call.get(client, time))
             self._next_rest[client] = time + max(_QUEUE_SHARE, num_clients) * seconds
         else:

@@ -126,7 +126,7 @@ class Scheduler:
                 self._check_admission(arrived, client)
             pace = self._pace.rows_per_second()
             if call is None:
-                call = self._shares.begin_call(client, arrived)
+                call = self._shares.begin_call(client, arrived, requests[0].round_of if requests else None)
             for request in requests:
                 time = self._shares.queue(call, request.params.num_rows, pace)
                 insort(self._waiting, _QueueEntry(time, request.id, request))

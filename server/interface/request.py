@@ -199,9 +199,11 @@ class Hypothesis:
 class Request:
     """One sentence for the engine. `source` [source_len] ends with the end-of-sequence token.
 
-    `on_progress` receives final tokens while the sentence is decoded. A request that is not `cacheable` is decoded by
-    itself, without the cache. `accepted_earlier` marks a later request of an accepted call: a full queue does not
-    reject it. `was_retried` marks a request whose engine died once; `num_streamed` counts the tokens that
+    `on_progress` receives final tokens while the sentence is decoded, and `on_completed` the completion, if it has an
+    answer, before those of the other requests of its call. A request that is not `cacheable` is decoded by itself,
+    without the cache. `accepted_earlier` marks a later request of an accepted call: a full queue does not reject it. A
+    request of a further round queues as if it had arrived at `round_of`, with the first round of its call, and not
+    behind the rest of that. `was_retried` marks a request whose engine died once; `num_streamed` counts the tokens that
     `on_progress` received.
     """
 
@@ -210,11 +212,18 @@ class Request:
     timings: Timings
     deadline: float | None = None
     on_progress: ProgressListener | None = None
+    on_completed: "Callable[[Completion], None] | None" = None
     cacheable: bool = True
     accepted_earlier: bool = False
+    round_of: float | None = None
     was_retried: bool = False
     num_streamed: int = 0
     id: int = field(default_factory=lambda: next(_request_ids))
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether anything of its answer is awaited before its call is complete."""
+        return self.on_progress is not None or self.on_completed is not None
 
     def check_tokens(self, shapes: Shapes) -> None:
         """Raise `InvalidRequest` for tokens outside the vocabulary, and for too many or too few tokens.
@@ -266,3 +275,10 @@ class Completion:
     hypotheses: list[Hypothesis]
     finish_reason: FinishReason
     error: Exception | None = None
+
+    def report(self) -> None:
+        """Pass the answer to the listeners of the request, on the event loop's thread."""
+        if self.request.on_progress is not None:
+            self.request.on_progress(self.hypotheses[0].token_ids, True)
+        if self.request.on_completed is not None:
+            self.request.on_completed(self)

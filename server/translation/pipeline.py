@@ -22,6 +22,7 @@ from server.translation.quality import QualityCheck
 from server.translation.reading import SegmentedTexts, TextReader
 from server.translation.recovery import Recovery, Suspect, is_plain, of_part, suspects_of, with_outcomes
 from server.translation.restoration import Restorer
+from server.translation.rounds import Rounds
 from server.translation.scoring import Scorer
 from server.translation.sentence_encoder import SentenceEncoder
 from server.translation.sentences import Sentence
@@ -131,7 +132,7 @@ class Pipeline:
         encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
         submission = Submission(self._engine, deadline, arrived, accepted_earlier=request.accepted_earlier)
         async with texts.deadline.interrupts():
-            await self._decode_in_rounds(request, texts, encoder, submission, output)
+            await Rounds(request, texts, encoder, submission, output, self._tokenizer).decode()
             suspects = await self._recover(request, texts, encoder, submission, is_streamed=stream is not None)
             qualities = (
                 {} if quality is None else await texts.run(quality.assess, texts.deadline.in_time(texts.sentences))
@@ -145,32 +146,6 @@ class Pipeline:
             texts.deadline.check()
         output.assembled(result.translations)
         return result
-
-    async def _decode_in_rounds(
-        self,
-        request: TranslationRequest,
-        texts: SegmentedTexts,
-        encoder: SentenceEncoder,
-        submission: Submission,
-        output: TextOutput,
-    ) -> None:
-        """Decode with each protection in turn, until no sentence has lost anything."""
-        choice = FormalityChoice.of(request)
-        restorer = Restorer(self._tokenizer, request.options.num_hypotheses, choice)
-        unsettled = texts.sentences
-        for protection in texts.protections:
-            requests = await texts.run(encoder.encode, texts.deadline.in_time(unsettled), protection)
-            output.encoded()
-            completions = await submission.submit(requests)
-            await output.decoded(completions)
-            unsettled = await texts.run(restorer.restore, texts.deadline.in_time(unsettled), completions)
-            output.restored(unsettled)
-            if not unsettled:
-                break
-            submission.next_round()
-        if choice is not None:
-            restorer = Restorer(self._tokenizer, request.options.num_hypotheses, choice.of_addresses())
-            await self._correct_formality(choice, texts, encoder, restorer, submission)
 
     async def _recover(
         self,
@@ -240,32 +215,6 @@ class Pipeline:
     def may_be_special(self, text: str, source: str) -> bool:
         """Return whether a text takes the slower path: it may lose something, or a sentence has unusual capitals."""
         return self._reader.may_be_special(text) or self._reader.has_unusual_casing(text, source)
-
-    async def _correct_formality(
-        self,
-        choice: FormalityChoice,
-        texts: SegmentedTexts,
-        encoder: SentenceEncoder,
-        restorer: Restorer,
-        submission: Submission,
-    ) -> None:
-        """Decode sentences again whose hypotheses all have the wrong form of address, without the words of that form.
-
-        A sentence keeps its first answer if that loses something, or does not help.
-        """
-        wrong = [(sentence, sentence.parts, sentence.jobs) for sentence in texts.sentences if choice.is_wrong(sentence)]
-        if not wrong:
-            return
-        submission.next_round()
-        sentences = [sentence for sentence, _, _ in wrong]
-        suppressed = choice.suppressed(self._tokenizer)
-        requests = await texts.run(encoder.encode, texts.deadline.in_time(sentences), texts.protections[0], suppressed)
-        completions = await submission.submit(requests)
-        lost = await texts.run(restorer.restore, texts.deadline.in_time(sentences), completions)
-        lost_ids = {id(sentence) for sentence in lost}
-        for sentence, parts, jobs in wrong:
-            if id(sentence) in lost_ids or not choice.improves(sentence, jobs):
-                sentence.parts, sentence.jobs = parts, jobs
 
     def check(self, request: TranslationRequest) -> None:
         """Raise `InvalidRequest` or `TextTooLong` for options that this server or this model lacks, for any text."""

@@ -3,9 +3,8 @@
 All protocols translate through this service.
 """
 
-import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,6 +15,7 @@ from server.text.language_detection import Detection, Detector
 from server.text.language_tags import match_language
 from server.text.readers.visible_text import visible_text
 from server.text.unicode_text import replace_lone_surrogates
+from server.translation.all_or_none import all_or_none
 from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
 from server.translation.merging import merge, with_kept
@@ -110,7 +110,7 @@ class TranslationService:
         if stream is not None:
             for index in unchanged:
                 stream.add_text(index, replace_lone_surrogates(request.texts[index]))
-        results = await _all_or_none([self._translate_part(request, part, stream) for part in parts])
+        results = await all_or_none([self._translate_part(request, part, stream) for part in parts])
         return TranslationOutcome(
             with_kept(merge(request.texts, [part.indices for part in parts], results), unchanged, detected),
             tuple(detected),
@@ -247,14 +247,3 @@ def _formality(request: TranslationRequest, target: str) -> Formality | None:
         f"`formal` requires a target language with rules for its forms of address: {', '.join(formality_languages())}. "
         f"Given: {target}"
     )
-
-
-async def _all_or_none(parts: Sequence[Coroutine[None, None, TranslationResult]]) -> list[TranslationResult]:
-    """Return all results. The first error cancels the others and is raised."""
-    tasks = [asyncio.ensure_future(part) for part in parts]
-    try:
-        return list(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,9 +1,11 @@
-"""Requests to the engine and back: all of a round at once, with failures as errors and times as phases."""
+"""Requests to the engine and back: all of a round in one call, with failures as errors and times as phases."""
 
 import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
+from itertools import chain
 
 from server.interface.engine_client import EngineClient
 from server.interface.errors import DeadlineExceeded, Draining, EngineFailed
@@ -11,7 +13,7 @@ from server.interface.loop_turns import in_turns
 from server.interface.request import Completion, FinishReason, Hypothesis, Request, Timings
 from server.translation.deadline import Deadline
 from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases, one_after_the_other
+from server.translation.types import Phases, longest, one_after_the_other
 
 _SENTENCES_PER_TURN = 1000
 
@@ -30,25 +32,46 @@ class Submission:
         self._begun = arrived
         self._accepted_earlier = accepted_earlier
         self._phases: list[Phases] = []
+        self._tokenize_seconds = 0.0
+        self._round_of: float | None = None
+        self._submitted = arrived
 
-    async def submit(self, requests: Sequence[Request]) -> dict[int, Completion]:
+    async def submit(self, *blocks: Sequence[Request]) -> dict[int, Completion]:
         """Return completions by request id, in the order of the requests; each has a hypothesis.
 
-        Raises `DeadlineExceeded`, and the errors of `EngineClient.generate`.
+        The engine takes blocks in their order. Raises `DeadlineExceeded`, and the errors of `EngineClient.generate`.
         """
-        now = self._deadline.clock()
-        tokenize_seconds = now - self._begun
+        now = self._submitted = self._deadline.clock()
+        self._tokenize_seconds = now - self._begun
+        requests = list(chain.from_iterable(blocks))
         try:
-            completions = await self._completions(requests, now) if requests else {}
+            completions = await self._completions(blocks, requests, now) if requests else {}
         except (DeadlineExceeded, asyncio.CancelledError) as ended:
-            self._deadline.add_round(_unfinished_phases(tokenize_seconds, requests, self._deadline.clock() - now))
+            elapsed = self._deadline.clock() - now
+            self._deadline.add_round(_unfinished_phases(self._tokenize_seconds, requests, elapsed))
             if isinstance(ended, DeadlineExceeded):
                 raise self._deadline.error from ended
             raise
-        phases = _phases(tokenize_seconds, completions)
-        self._phases.append(phases)
-        self._deadline.add_round(phases)
+        self._add_round(completions)
         return completions
+
+    def part(self, completions: Mapping[int, Completion]) -> "Submission":
+        """Return the submission of further rounds of a block, while other blocks may be in their first."""
+        deadline = replace(self._deadline, phases=None)
+        part = Submission(self._engine, deadline, self._begun, accepted_earlier=True)
+        part._tokenize_seconds = self._tokenize_seconds
+        part._round_of = self._submitted
+        part._add_round(completions)
+        return part
+
+    def join(self, parts: Iterable["Submission"]) -> None:
+        """Take the times of all parts, whose rounds ran beside each other and may have been interrupted."""
+        if not self._phases:
+            return  # the first round was interrupted, and has all of the time
+        for part in parts:
+            self._phases = [longest(self.phases, part.phases)]
+            if self._deadline.phases is not None and part._deadline.phases is not None:
+                self._deadline.phases = longest(self._deadline.phases, part._deadline.phases)
 
     @property
     def phases(self) -> Phases:
@@ -60,14 +83,23 @@ class Submission:
         self._begun = self._deadline.clock()
         self._accepted_earlier = True
 
-    async def _completions(self, requests: Sequence[Request], now: float) -> dict[int, Completion]:
+    def _add_round(self, completions: Mapping[int, Completion]) -> None:
+        phases = _phases(self._tokenize_seconds, completions)
+        self._phases.append(phases)
+        self._deadline.add_round(phases)
+
+    async def _completions(
+        self, blocks: Iterable[Sequence[Request]], requests: Sequence[Request], now: float
+    ) -> dict[int, Completion]:
         for request in requests:
             request.timings.arrived = now
             request.accepted_earlier = self._accepted_earlier
+            request.round_of = self._round_of
         # Sentences of similar length share an encoder run with little padding, and long ones take longest to decode.
-        longest_first = sorted(requests, key=lambda request: len(request.source), reverse=True)
+        longest_first = [sorted(block, key=lambda request: len(request.source), reverse=True) for block in blocks]
         by_id: dict[int, Completion] = {}
-        async for part in in_turns(await self._engine.generate(longest_first), _SENTENCES_PER_TURN):
+        completions = await self._engine.generate(list(chain.from_iterable(longest_first)))
+        async for part in in_turns(completions, _SENTENCES_PER_TURN):
             for completion in part:
                 self._check(completion)
                 by_id[completion.request.id] = completion

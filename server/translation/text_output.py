@@ -1,6 +1,6 @@
 """The stream of one call, fed by the pipeline."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from server.interface.request import Completion
@@ -28,6 +28,11 @@ class TextOutput:
         ]
         self._is_followed = False
 
+    @property
+    def has_followed_texts(self) -> bool:
+        """Whether a reader receives sentences before all are known."""
+        return self._stream is not None and bool(self._followed)
+
     def encoded(self) -> None:
         """Follow the requests of the encoded texts; those of further rounds are not followed."""
         if self._stream is None or self._is_followed:
@@ -41,15 +46,15 @@ class TextOutput:
         if self._stream is not None and self._followed:
             await self._stream.complete(completions)
 
-    def restored(self, unsettled: Collection[Sentence]) -> None:
+    def restored(self, sentences: Iterable[Sentence], unsettled: Collection[Sentence]) -> None:
         """Add the sentences that have become final, all but those that are `unsettled`."""
         if self._stream is None or self._texts.is_plain:
             return
         waiting = set(map(id, unsettled))
-        for _, text in self._followed:
-            for sentence in text.sentences:
-                if id(sentence) not in waiting:
-                    self._stream.settle(id(sentence), written(sentence))
+        followed = {index for index, _ in self._followed}
+        for sentence in sentences:
+            if sentence.text in followed and id(sentence) not in waiting:
+                self._stream.settle(id(sentence), written(sentence))
 
     def assembled(self, translations: Sequence[Translation]) -> None:
         """Add the texts that were not streamed sentence by sentence."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -183,6 +183,11 @@ def one_after_the_other(first: Phases, second: Phases) -> Phases:
         first.decode_seconds + second.decode_seconds,
         first.time_to_first_token_seconds or second.time_to_first_token_seconds,
     )
+
+
+def longest(first: Phases, second: Phases) -> Phases:
+    """Return the phases of rounds beside each other: the longer time of each phase."""
+    return Phases(*map(max, astuple(first), astuple(second)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from server.interface.request import (
     Completion,
     FinishReason,
     Hypothesis,
-    ProgressListener,
     Request,
+    Timings,
     TokenDetails,
 )
 from server.workers.sentence_keys import SentenceKey
@@ -86,10 +86,6 @@ class Answer(NamedTuple):
         """Approximate size in memory."""
         return sum(hypothesis.num_bytes for hypothesis in self.hypotheses)
 
-    def best_token_ids(self) -> list[int]:
-        """Return the tokens of the best hypothesis."""
-        return self.hypotheses[0].token_ids.tolist()
-
     def completion(self, request: Request) -> Completion:
         """Return a completion of this request, without time in queue, encoder or decoder."""
         timings = request.timings
@@ -101,37 +97,54 @@ class Answer(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class TokenFanOut:
-    """Fan-out of streamed tokens. A late subscriber first receives the tokens sent so far."""
+class FanOut:
+    """Fan-out of streamed tokens and of the completion. A late subscriber first receives what was sent so far."""
 
-    listeners: list[ProgressListener] = field(default_factory=list)
+    subscribers: list[Request] = field(default_factory=list)
     sent: tuple[list[int], bool] = ([], False)
+    completion: Completion | None = None
 
-    def subscribe(self, listener: ProgressListener) -> None:
-        """Add a listener, and send it the tokens that the others have received."""
-        self.listeners.append(listener)
-        if any(self.sent):
-            listener(*self.sent)
+    def subscribe(self, request: Request) -> None:
+        """Add a request, and send it what the others have received."""
+        self.subscribers.append(request)
+        if any(self.sent) and request.on_progress is not None:
+            request.on_progress(*self.sent)
+        if self.completion is not None:
+            _complete(request, self.completion)
 
     def send(self, token_ids: list[int], is_complete: bool) -> None:
-        """Send tokens of the engine to all listeners."""
+        """Send tokens of the engine to all subscribers."""
         self.sent = token_ids, is_complete
-        for listener in self.listeners:
-            listener(token_ids, is_complete)
+        for request in self.subscribers:
+            if request.on_progress is not None:
+                request.on_progress(token_ids, is_complete)
+
+    def complete(self, completion: Completion) -> None:
+        """Send the completion of the engine to all subscribers."""
+        self.completion = completion
+        for request in self.subscribers:
+            _complete(request, completion)
+
+
+def _complete(request: Request, shared: Completion) -> None:
+    if request.on_completed is not None:
+        own = Answer.of(shared).completion(request)
+        _copy_times(shared.request.timings, request.timings)
+        request.on_completed(own)
 
 
 @dataclass(slots=True, eq=False)
 class InFlightRequest:
     """Requests sent to the engine in one call, and the number of calls that share them.
 
-    Sentences that were streamed from the beginning have a fan-out. `completions` are those of requests that the call
+    Sentences that were followed from the beginning have a fan-out. `completions` are those of requests that the call
     sent as they are: it receives them itself, and only other calls need answers.
     """
 
     requests: dict[SentenceKey, Request]
     num_calls: int = 0
     completions: dict[SentenceKey, Completion] = field(default_factory=dict)
-    fan_outs: dict[SentenceKey, TokenFanOut] = field(default_factory=dict)
+    fan_outs: dict[SentenceKey, FanOut] = field(default_factory=dict)
     task: "asyncio.Task[dict[SentenceKey, Answer]]" = field(init=False)
 
     def completion(self, key: SentenceKey, request: Request) -> Completion:
@@ -152,13 +165,16 @@ class InFlightRequest:
 
     def copy_times(self, key: SentenceKey, request: Request) -> None:
         """Give one of the sharing requests the times of the shared one, from its own arrival on."""
-        timings = request.timings
-        arrived, shared = timings.arrived, self.requests[key].timings
-        timings.admitted = max(shared.admitted, arrived) if shared.admitted else 0.0
-        timings.encoded = max(shared.encoded, arrived) if shared.encoded else 0.0
-        timings.assigned = max(shared.assigned, arrived) if shared.assigned else 0.0
-        timings.first_token = max(shared.first_token, arrived) if shared.first_token else 0.0
-        timings.finished = max(shared.finished, arrived) if shared.finished else 0.0
+        _copy_times(self.requests[key].timings, request.timings)
+
+
+def _copy_times(shared: Timings, timings: Timings) -> None:
+    arrived = timings.arrived
+    timings.admitted = max(shared.admitted, arrived) if shared.admitted else 0.0
+    timings.encoded = max(shared.encoded, arrived) if shared.encoded else 0.0
+    timings.assigned = max(shared.assigned, arrived) if shared.assigned else 0.0
+    timings.first_token = max(shared.first_token, arrived) if shared.first_token else 0.0
+    timings.finished = max(shared.finished, arrived) if shared.finished else 0.0
 
 
 async def completed_or_expired(awaited: "set[tuple[asyncio.Task[dict[SentenceKey, Answer]], float | None]]") -> None:

@@ -6,7 +6,7 @@ from server.workers.pending_call import PendingCall
 
 
 def settle(settled: dict[PendingCall, list[Completion]]) -> None:
-    """Add completions to their calls, and send the whole answer to streaming requests.
+    """Add completions to their calls, and report those of requests that are followed.
 
     One call in each turn of the event loop. Engines complete many at once, and the loop takes a millisecond for each:
     in between it answers the requests that arrive.
@@ -15,12 +15,11 @@ def settle(settled: dict[PendingCall, list[Completion]]) -> None:
     completions = settled.pop(call)
     if settled:
         call.loop.call_soon(settle, settled)
-    streamed = [each for each in completions if each.request.on_progress is not None and each.hypotheses]
-    new = [each for each in streamed if not call.has_completed(each.request)]
+    followed = [each for each in completions if each.request.is_followed and each.hypotheses]
+    new = [each for each in followed if not call.has_completed(each.request)]
     call.add(completions)
     for each in new:
-        if each.request.on_progress is not None:
-            each.request.on_progress(each.hypotheses[0].token_ids, True)
+        each.report()
 
 
 def stream(updates: list[StreamUpdate]) -> None:

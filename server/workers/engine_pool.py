@@ -204,7 +204,7 @@ class EnginePool:
         """Decode these requests, batched with all others, and return completions in their order.
 
         `on_progress` of a request receives newly final tokens after each step, and the whole answer as soon as it is
-        complete, whether or not the other requests are.
+        complete, whether or not the other requests are; then `on_completed` receives the completion.
 
         Cancelling the awaiting task frees the rows within one step. An expired request has `FinishReason.DEADLINE` and
         no hypotheses. Raises `InvalidRequest` for tokens that the model does not have, `QueueFull` or `Draining` (no

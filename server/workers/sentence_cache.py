@@ -13,8 +13,8 @@ from server.interface.request import Completion, Request, Timings
 from server.workers.answer_store import AnswerStore
 from server.workers.coalescing import (
     Answer,
+    FanOut,
     InFlightRequest,
-    TokenFanOut,
     completed_or_expired,
     is_finished,
 )
@@ -76,8 +76,8 @@ class CachedEngineClient:
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Return completions in the order of the requests; no two share a list.
 
-        A streaming request receives a cached answer at once, and the tokens of one in flight from the beginning, even
-        if it joins late. It does not join a request in flight that no call streams: its sentence is decoded again
+        A request that is followed receives a cached answer at once, and that of one in flight from the beginning, even
+        if it joins late. It does not join a request in flight that no call follows: its sentence is decoded again
         instead, and others can join it.
 
         A request expires at its own deadline, and cancelling the awaiting task cancels the requests that no other call
@@ -96,7 +96,7 @@ class CachedEngineClient:
             keys += its_keys
             distinct.update(zip(its_keys, part, strict=True))
             cached.update((key, answer) for key in its_keys if (answer := self._answers.get(key)) is not None)
-        streams = {key for key, request in zip(keys, requests, strict=True) if request.on_progress is not None}
+        streams = {key for key, request in zip(keys, requests, strict=True) if request.is_followed}
         shared = self._joinable(distinct.keys() - cached.keys(), len(distinct), streams)
         joined = set(shared.values())
         for in_flight in joined:
@@ -197,7 +197,7 @@ class CachedEngineClient:
         in_flight = InFlightRequest({})
         async for part in in_turns(list(requests.items()), _SENTENCES_PER_TURN):
             for key, request in part:
-                if request.deadline is None and request.on_progress is None:
+                if request.deadline is None and not request.is_followed:
                     in_flight.requests[key] = request
                     continue
                 in_flight.requests[key] = Request(
@@ -205,10 +205,12 @@ class CachedEngineClient:
                     request.params,
                     Timings(request.timings.arrived),
                     accepted_earlier=request.accepted_earlier,
+                    round_of=request.round_of,
                 )
         for key in requests.keys() & streams:
-            in_flight.fan_outs[key] = TokenFanOut()
-            in_flight.requests[key].on_progress = in_flight.fan_outs[key].send
+            fan_out = in_flight.fan_outs[key] = FanOut()
+            in_flight.requests[key].on_progress = fan_out.send
+            in_flight.requests[key].on_completed = fan_out.complete
         in_flight.task = asyncio.create_task(self._complete(in_flight))
         self._in_flight.update(dict.fromkeys(requests, in_flight))
         return in_flight
@@ -257,12 +259,12 @@ async def _subscribe(
     cached: Mapping[SentenceKey, Answer],
     shared: Mapping[SentenceKey, InFlightRequest],
 ) -> None:
-    """Subscribe the streaming requests of a call to their tokens, past and future."""
+    """Subscribe the requests of a call that are followed to their tokens and completions, past and future."""
     async for part in in_turns(list(zip(keys, requests, strict=True)), _LISTENERS_PER_TURN):
         for key, request in part:
-            if request.on_progress is None:
+            if not request.is_followed:
                 continue
             if key in cached:
-                request.on_progress(cached[key].best_token_ids(), True)
+                cached[key].completion(request).report()
             else:
-                shared[key].fan_outs[key].subscribe(request.on_progress)
+                shared[key].fan_outs[key].subscribe(request)

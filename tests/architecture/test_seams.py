@@ -21,13 +21,13 @@ def test_the_main_path_fits_one_screen(path: str, class_name: str, method_name: 
     assert 1 < len(calls) <= MAX_CALLS, f"{class_name}.{method_name} calls {calls}"
 
 
-@pytest.mark.parametrize("name", ["translate", "_decode_in_rounds"])
-def test_the_text_pipeline_fits_one_screen(name: str) -> None:
-    method = _method("server/translation/pipeline.py", "Pipeline", name)
+@pytest.mark.parametrize(("module", "name"), [("pipeline", "translate"), ("rounds", "decode")])
+def test_the_text_pipeline_fits_one_screen(module: str, name: str) -> None:
+    method = _method(f"server/translation/{module}.py", module.capitalize(), name)
     assert method.end_lineno is not None
     assert method.end_lineno - method.lineno + 1 <= MAX_LINES
     stages = [ast.unparse(node.value) for node in ast.walk(method) if isinstance(node, ast.Await)]
-    assert 1 < len(stages) <= MAX_STAGES, f"Pipeline.{name} awaits {stages}"
+    assert 1 < len(stages) <= MAX_STAGES, f"{module}: {name} awaits {stages}"
 
 
 def _method(path: str, class_name: str, method_name: str) -> ast.FunctionDef | ast.AsyncFunctionDef:

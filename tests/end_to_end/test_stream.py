@@ -73,6 +73,22 @@ def test_a_text_comes_long_before_its_end(served: Served) -> None:
         assert "event: done" in list(lines)
 
 
+def test_a_long_text_that_loses_items_comes_long_before_its_end_as_without_a_stream(served: Served) -> None:
+    text = " ".join(f"{sentence} It was on page {number}." for number, sentence in enumerate(SENTENCES * 2))
+    # A stream recovers no sentence that may be incomplete.
+    body: dict[str, object] = {"text": text, "if_incomplete": "flag"}
+    with served.client() as client:
+        with client.stream("POST", "/v1/translate", json=body | {"stream": True}) as answer:
+            lines = answer.iter_lines()
+            first = [next(lines), next(lines)]
+            num_unfinished = gauge(client, "kvasir_requests_waiting") + gauge(client, "kvasir_requests_running")
+            streamed = "\n".join([*first, *lines, ""])
+        plain = _post(client, body)
+    assert num_unfinished > 0
+    assert texts_of(streamed, 1) == _texts(plain)
+    assert read_events(streamed)[-1][1]["translations"] == plain.json()["translations"]
+
+
 def test_streams_and_plain_requests_at_once_get_what_each_gets_alone(served: Served) -> None:
     drawn = random.Random(3)
     bodies: list[dict[str, object]] = [

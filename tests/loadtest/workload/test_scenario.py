@@ -8,7 +8,7 @@ from loadtest.workload.scenario import FOLDER, Scenario, ScenarioInvalid, load_s
 
 NAMES = {
     *("steady", "knee", "spike", "soak", "overload", "mixed", "streaming", "impatient", "batch", "libretranslate"),
-    *("deepl", "cache-friendly", "cache-hostile", "paragraphs", "closed", "smoke"),
+    *("deepl", "cache-friendly", "cache-hostile", "paragraphs", "long-streams", "closed", "smoke"),
 }
 
 PLAIN = """

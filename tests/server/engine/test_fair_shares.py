@@ -23,12 +23,14 @@ class _Server:
         self.client_of: dict[Request, str] = {}
         self.decoded = Counter[str]()
 
-    def send(self, client: str, num_sentences: int = 1) -> None:
+    def send(self, client: str, num_sentences: int = 1, round_of: float | None = None) -> None:
         requests = [request([5], SentenceParams()) for _ in range(num_sentences)]
         for each in requests:
             each.timings.arrived = self.now
+            each.round_of = round_of
+            each.accepted_earlier = round_of is not None
         self.scheduler.submit(requests, client)
-        self.client_of |= dict.fromkeys(requests, client)
+        self.client_of |= dict.fromkeys(requests, client if round_of is None else "further round")
 
     def step(self) -> str:
         """Decode one sentence and return its client."""
@@ -54,6 +56,21 @@ def test_a_client_with_many_calls_gets_no_more_than_its_share() -> None:
     assert 0.05 <= server.decoded["greedy"] / 2000 <= 0.12
     shares = [server.decoded[client] / 2000 for client in modest]
     assert min(shares) >= 0.08
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_further_round_waits_for_no_rest_of_its_call(others: int) -> None:
+    server = _Server(max_waiting=10_000)
+    begun = server.now
+    server.send("long", 200)
+    for number in range(others):
+        server.send(f"other {number}", 200)
+    for _ in range(20):
+        server.step()
+    server.send("long", 6, round_of=begun)
+    clients = [server.step() for _ in range(30)]
+    assert clients.count("further round") == 6
+    assert clients.count("other 0") >= 10 * others
 
 
 def test_long_calls_of_one_client_together_get_its_share() -> None:

@@ -88,6 +88,38 @@ def test_the_times_of_rounds_are_added_and_those_of_sentences_are_not() -> None:
     asyncio.run(scenario())
 
 
+def test_blocks_are_submitted_in_their_order() -> None:
+    clock = FakeClock()
+    engine = Engine(clock)
+    blocks = _requests(2, 9), _requests(4, 5)
+    completions = asyncio.run(_submission(clock, engine).submit(*blocks))
+    assert [len(each.source) for each in engine.received] == [9, 2, 5, 4]
+    assert list(completions) == [each.id for block in blocks for each in block]
+
+
+def test_the_rounds_of_blocks_are_beside_each_other() -> None:
+    async def scenario() -> None:
+        clock = FakeClock()
+        deadline = Deadline.of(clock.now + 100, clock.now, clock)
+        submission = Submission(Engine(clock), deadline, clock.now - 3)  # type: ignore[arg-type]
+        blocks = _requests(3), _requests(2)
+        completions = await submission.submit(*blocks)
+        parts = [submission.part({each.id: completions[each.id] for each in block}) for block in blocks]
+        for part, seconds in zip(parts, (0.5, 0.25), strict=True):
+            part.next_round()
+            clock.now += seconds
+            again = _requests(1)
+            await part.submit(again)
+            assert again[0].accepted_earlier
+            assert again[0].round_of == next(iter(completions.values())).request.timings.arrived
+        submission.join(parts)
+        # The encoder run of the second block took a second longer, the texts of the first block 0.25 s.
+        assert submission.phases == Phases(3.5, 2.0, 5.0, 8.0, pytest.approx(4.5))  # type: ignore[arg-type]
+        assert deadline.phases == submission.phases
+
+    asyncio.run(scenario())
+
+
 def test_the_second_step_of_an_accepted_request_is_not_rejected() -> None:
     clock = FakeClock()
     requests = _requests(1)

@@ -56,6 +56,8 @@ def test_a_stream_receives_tokens_that_it_has_not_received() -> None:
 async def test_a_stream_receives_the_whole_answer_once() -> None:
     streaming, received = _streaming()
     failed, failures = _streaming()
+    completed: list[Completion] = []
+    streaming.on_completed = failed.on_completed = completed.append
     plain = request([9, 2])
     call = PendingCall([streaming, failed, plain])
     whole = Completion(streaming, [Hypothesis([1, 2], 0.0, 0.0, FinishReason.STOP)], FinishReason.STOP)
@@ -63,4 +65,5 @@ async def test_a_stream_receives_the_whole_answer_once() -> None:
     settle({call: [whole, Completion(failed, [], FinishReason.CANCELLED)]})
     assert received == [([1, 2], True)]
     assert failures == []
+    assert completed == [whole]
     assert [each.request for each in await call.completions()] == [streaming, failed, plain]

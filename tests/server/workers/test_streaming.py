@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from server.interface.errors import QueueFull
-from server.interface.request import Request
+from server.interface.request import Completion, Request
 from server.workers.engine_pool import EnginePool
 from server.workers.sentence_cache import CachedEngineClient
 from tests.fakes.cached_echo import Cached, Watcher, ask, joined, run
@@ -150,6 +150,58 @@ def test_a_sentence_that_streams_joins_only_those_that_stream_and_others_join_it
 
     run(scenario)
     assert [[request.on_progress is not None for request in batch] for batch in echo.batches] == [[False], [True]]
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_a_request_receives_its_completion_before_the_others_of_its_call(streams: bool) -> None:
+    async def scenario(generator: CachedEngineClient, _: EnginePool, runner: HeldRunner) -> None:
+        runner.go_on.set()
+        await generator.generate([sentence(4)])
+        runner.go_on.clear()
+        completed: list[Completion] = []
+        kept, short, same, long = asked = [sentence(4), sentence(3), sentence(3), sentence(60)]
+        for request in asked:
+            request.on_completed = completed.append
+            if streams:
+                _streamed(request)
+        call = asyncio.create_task(generator.generate(asked))
+        await until(lambda: len(completed) == 1)
+        for _step in range(3):
+            runner.one_step()
+        await until(lambda: len(completed) == 3)
+        (late := sentence(3)).on_completed = completed.append
+        joining = asyncio.create_task(generator.generate([late, *(sentence(length) for length in (5, 6, 7))]))
+        await until(lambda: len(completed) == 4)
+        assert not call.done()
+        assert [each.request for each in completed] == [kept, short, same, late]
+        finished = [each.request.timings.finished for each in completed]
+        runner.go_on.set()
+        completions = [*(await call), (await joining)[0]]
+        assert [each.request for each in completions] == [kept, short, same, long, late]
+        early = {each.request.id: each.hypotheses for each in completed}
+        assert all(early[each.request.id] == each.hypotheses for each in completions)
+        assert [each.request.timings.finished for each in (completed[1], completed[3])] == [finished[1], finished[3]]
+        lists = [id(each.hypotheses[0].token_ids) for each in [*completed[:4], *completions]]
+        assert len(set(lists)) == len(lists)
+
+    _with_cache(scenario)
+
+
+@pytest.mark.parametrize("round_of", [100.0, None])
+def test_the_engine_receives_the_place_of_a_streamed_request_in_the_queue(
+    echo: EchoGenerator, round_of: float | None
+) -> None:
+    cached = Cached(echo)
+    asked, _ = _streamed(ask(5, expires_in=60.0))
+    asked.accepted_earlier, asked.round_of = round_of is not None, round_of
+
+    async def scenario() -> None:
+        await cached.generator.generate([asked])
+
+    run(scenario)
+    [[received]] = echo.batches
+    assert received is not asked
+    assert (received.accepted_earlier, received.round_of) == (asked.accepted_earlier, round_of)
 
 
 def test_a_full_queue_rejects_a_call_before_any_token_is_streamed() -> None:
