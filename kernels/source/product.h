@@ -44,6 +44,13 @@
 #define MANY_ROWS 16
 #endif
 
+/* The cache that fetch_groups fills: 3 is the first level and 2 the second, where more requests can wait. */
+#if defined(__AVX512VNNI__)
+#define FETCH_INTO 2
+#else
+#define FETCH_INTO 3
+#endif
+
 /* Rows that skip inputs together. More rows have fewer zeros in common; a single one waits for its weights. */
 #define SPARSE_ROWS (ROWS < 2 ? ROWS : 2)
 
@@ -78,7 +85,7 @@ ALWAYS_INLINE void write_sums(const Linear *linear, const Columns *columns, ints
 /* Prefetch four inputs of `groups` x 16 columns. After the end of a matrix this has no effect. */
 ALWAYS_INLINE void fetch_groups(const int8_t *columns, int groups) {
 #pragma clang loop unroll(full)
-    for (int group = 0; group < groups; group++) __builtin_prefetch(columns + group * CACHE_LINE);
+    for (int group = 0; group < groups; group++) __builtin_prefetch(columns + group * CACHE_LINE, 0, FETCH_INTO);
 }
 
 /* Add the products of four inputs of `count` rows with `groups` x 16 columns. */
@@ -96,12 +103,13 @@ ALWAYS_INLINE void multiply_inputs(const uint8_t *rows, int64_t inputs, const in
 }
 
 /* `count` rows with `groups` x 16 columns of a panel from `column` on. Meanwhile as many columns at `ahead` are prefetched,
- * unless it is NULL: the first `fours_ahead` x 4 inputs, or all that are in `linear->used`. `count`, `groups`, `is_sparse`
- * (inputs that are not in `linear->used` are zero), `is_whole` (all columns exist), `relu` and `residual` are constants where
- * this is inlined, and `ahead` where it is NULL. */
-ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, const int8_t *ahead, int64_t fours_ahead,
-                                 int64_t first_row, int64_t column, int count, int groups, int is_sparse, int is_whole,
-                                 int relu, int residual) {
+ * unless it is NULL: the first `fours_ahead` x 4 inputs, or all that are in `linear->used`. Before that `lines_ahead` lines
+ * are, one with every four inputs; fours_ahead is 0 then. `count`, `groups`, `is_sparse` (inputs that are not in
+ * `linear->used` are zero), `is_whole` (all columns exist), `relu` and `residual` are constants where this is inlined, and
+ * `ahead` where it is NULL. */
+ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, const int8_t *ahead, int64_t lines_ahead,
+                                 int64_t fours_ahead, int64_t first_row, int64_t column, int count, int groups, int is_sparse,
+                                 int is_whole, int relu, int residual) {
     const int64_t inputs = linear->inputs, block = first_row / SPARSE_ROWS;
     const int32_t *used = is_sparse ? linear->used + block * (inputs / 4) : NULL;
     const int64_t num_fours = is_sparse ? linear->num_used[block] : inputs / 4;
@@ -113,11 +121,15 @@ ALWAYS_INLINE void multiply_rows(const Linear *linear, const int8_t *weight, con
         for (int row = 0; row < count; row++) sums[row][group] = of_zero_point;
     }
     const uint8_t *rows = linear->quantized + first_row * inputs;
+    for (int64_t four = 0; four < lines_ahead; four++) {
+        __builtin_prefetch(ahead + four * CACHE_LINE);
+        multiply_inputs(rows + 4 * four, inputs, weight + 4 * four * PANEL_COLUMNS, count, groups, sums);
+    }
     for (int64_t four = 0; four < fours_ahead; four++) {
         fetch_groups(ahead + 4 * four * PANEL_COLUMNS, groups);
         multiply_inputs(rows + 4 * four, inputs, weight + 4 * four * PANEL_COLUMNS, count, groups, sums);
     }
-    for (int64_t four = fours_ahead; four < num_fours; four++) {
+    for (int64_t four = lines_ahead + fours_ahead; four < num_fours; four++) {
         const int64_t input = 4 * (is_sparse ? used[four] : four);
         if (is_sparse && ahead) fetch_groups(ahead + input * PANEL_COLUMNS, groups);
         multiply_inputs(rows + input, inputs, weight + input * PANEL_COLUMNS, count, groups, sums);
@@ -149,7 +161,7 @@ ALWAYS_INLINE void multiply_some_rows(const Linear *linear, const int8_t *weight
 #define CASE(number)                                                                                                   \
     case number:                                                                                                       \
         if (number <= most) {                                                                                          \
-            multiply_rows(linear, weight, NULL, 0, row, column, number, groups, is_sparse, is_whole, relu, residual);  \
+            multiply_rows(linear, weight, NULL, 0, 0, row, column, number, groups, is_sparse, is_whole, relu, residual);  \
         }                                                                                                              \
         break
     switch (count < most ? count : most) {
@@ -176,10 +188,28 @@ ALWAYS_INLINE int64_t multiply_blocks(const Linear *linear, const int8_t *weight
     const int64_t fours = is_sparse ? 0 : linear->inputs / 4;
     for (int64_t part = 0; part < parts; part++) {
         const int64_t first = fours * part / parts, end = fours * (part + 1) / parts;
-        multiply_rows(linear, weight, next + 4 * first * PANEL_COLUMNS, end - first, part * most, column, (int)most, groups,
+        multiply_rows(linear, weight, next + 4 * first * PANEL_COLUMNS, 0, end - first, part * most, column, (int)most, groups,
                       is_sparse, is_whole, relu, residual);
     }
     return parts * most;
+}
+#elif defined(__AVX512VNNI__)
+/* All whole blocks of rows, each with its part of the next panel: all requests of a block at once would keep its products
+ * waiting. Many rows have a line with every four inputs, few rows four. Return the first row that is left. */
+ALWAYS_INLINE int64_t multiply_blocks(const Linear *linear, const int8_t *weight, const int8_t *next, int64_t column,
+                                      int is_whole, int relu, int residual) {
+    const int64_t fours = linear->inputs / 4, parts = linear->rows / ROWS;
+    for (int64_t part = 0; part < parts; part++) {
+        const int64_t first = fours * part / parts, ahead = fours * (part + 1) / parts - first;
+        const int8_t *from = next + 4 * first * PANEL_COLUMNS;
+        if (PANEL_GROUPS * ahead <= fours) {
+            multiply_rows(linear, weight, from, PANEL_GROUPS * ahead, 0, part * ROWS, column, ROWS, GROUPS, 0, is_whole, relu,
+                          residual);
+        } else {
+            multiply_rows(linear, weight, from, 0, ahead, part * ROWS, column, ROWS, GROUPS, 0, is_whole, relu, residual);
+        }
+    }
+    return parts * ROWS;
 }
 #endif
 
@@ -190,6 +220,11 @@ ALWAYS_INLINE void multiply_all_rows(const Linear *linear, const int8_t *weight,
 #if defined(STREAMS)
     if (next && linear->rows < MANY_ROWS) {
         row = multiply_blocks(linear, weight, next, column, groups, is_sparse, is_whole, relu, residual);
+        next = NULL;
+    }
+#elif defined(__AVX512VNNI__)
+    if (next && !is_sparse) {
+        row = multiply_blocks(linear, weight, next, column, is_whole, relu, residual);
         next = NULL;
     }
 #endif
@@ -213,7 +248,7 @@ ALWAYS_INLINE void multiply_few_rows(const Linear *linear, int64_t column, int c
     const int8_t *weight = columns_at(linear, column);
     for (int group = 0; group < PANEL_GROUPS; group += groups) {
         const int8_t *from = weight + group * CACHE_LINE;
-        multiply_rows(linear, from, from + ahead, is_sparse ? 0 : inputs / 4, 0, column + group * LANES, count, groups,
+        multiply_rows(linear, from, from + ahead, 0, is_sparse ? 0 : inputs / 4, 0, column + group * LANES, count, groups,
                       is_sparse, 1, relu, residual);
     }
 }
