@@ -216,7 +216,7 @@ class Settings(BaseSettings):
             le=3600,
             description="seconds that a sentence may wait in the queue; while waits are longer, requests receive 429",
         ),
-    ] = 0.05
+    ] = 0.1
     max_encoder_tokens: Annotated[
         int,
         Field(
