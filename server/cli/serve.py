@@ -149,6 +149,7 @@ def _connection_limits(settings: Settings) -> ConnectionLimits:
         head_seconds=settings.header_timeout_seconds,
         body_seconds=settings.body_timeout_seconds,
         write_seconds=settings.write_timeout_seconds,
+        turn_seconds=settings.max_queue_seconds,
     )
 
 

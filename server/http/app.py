@@ -25,6 +25,7 @@ from server.http.middleware.protocol_dispatch import ProtocolDispatch
 from server.http.middleware.request_admission import RequestAdmission
 from server.http.middleware.request_recorder import RequestRecorder
 from server.http.middleware.response_pacing import ResponsePacing
+from server.http.middleware.turn_admission import TurnAdmission
 from server.http.middleware.upload_admission import UploadAdmission
 from server.http.monitoring import health, metrics
 from server.http.page import documentation
@@ -129,6 +130,7 @@ def create_app(
     app.add_middleware(JsonValues, max_values=_MAX_JSON_VALUES + settings.max_texts)
     app.add_middleware(BodyMemory, server=server, upload_paths=upload_paths)
     app.add_middleware(ResponsePacing, unread=server.unread, formats=formats)
+    app.add_middleware(TurnAdmission, formats=formats)
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,

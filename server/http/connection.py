@@ -14,7 +14,7 @@ from server.http.connection_table import ConnectionTable
 from server.http.joined_writes import JoinedConnection
 from server.http.paused_reading import DisconnectWatch, WatchedFlow
 from server.http.rejections import MALFORMED, TOO_MANY_CONNECTIONS, Rejection, as_bytes, rejection_of_head
-from server.http.request_turns import RequestTurns
+from server.http.request_turns import PROBES, RequestTurns
 from server.operations.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ _PIECE_BYTES = 16 * 1024  # fed to the parser at once; the size of a head is che
 _MIN_BODY_BYTES_PER_SECOND = 10_000
 # A body in chunks of one byte has five bytes of framing for each of its own.
 _MAX_FRAMING_RATIO = 8
-_PROBES = (b"/health/live", b"/health/ready")
-_ANSWERED_BEYOND_LIMIT = (*_PROBES, b"/metrics")
+_ANSWERED_BEYOND_LIMIT = (*PROBES, b"/metrics")
 _UPGRADE_HEADERS = (b"upgrade", b"http2-settings")
 
 
@@ -207,8 +206,7 @@ class LimitedConnection(JoinedConnection):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
         self._running = cycle
-        start = partial(super()._start_asgi_task, cycle, app)
-        self.turns.begin(start, is_probe=cycle.scope["raw_path"] in _PROBES)
+        self.turns.begin(partial(super()._start_asgi_task, cycle, app), cycle.scope)
 
     def pause_writing(self) -> None:
         """Watch whether the response makes progress."""
@@ -296,5 +294,5 @@ class LimitedConnection(JoinedConnection):
 
 def limited_connection(limits: ConnectionLimits, metrics: Metrics, table: ConnectionTable) -> type[LimitedConnection]:
     """Return the connection class for a server with these limits."""
-    shared = {"limits": limits, "metrics": metrics, "table": table, "turns": RequestTurns()}
+    shared = {"limits": limits, "metrics": metrics, "table": table, "turns": RequestTurns(limits.turn_seconds)}
     return type("LimitedConnection", (LimitedConnection,), {**shared, "watch": DisconnectWatch()})

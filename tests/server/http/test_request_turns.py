@@ -1,9 +1,18 @@
 """Turns of requests."""
 
 import asyncio
+import time
 from collections import Counter
+from typing import TYPE_CHECKING, cast
 
-from server.http.request_turns import RequestTurns
+from server.http.request_turns import IS_LATE, RequestTurns
+
+if TYPE_CHECKING:
+    from uvicorn._types import HTTPScope
+
+
+def _scope(path: str, method: str = "GET") -> "HTTPScope":
+    return cast("HTTPScope", {"method": method, "raw_path": path.encode(), "state": {}})
 
 
 def _order(*kinds: bool) -> list[tuple[str, int]]:
@@ -25,7 +34,7 @@ def _order(*kinds: bool) -> list[tuple[str, int]]:
         loop.call_soon(count)
         for number, is_probe in enumerate(kinds):
             name = f"{'probe' if is_probe else 'request'} {number}"
-            turns.begin(lambda name=name: start(name), is_probe=is_probe)  # type: ignore[misc]
+            turns.begin(lambda name=name: start(name), _scope("/health/live" if is_probe else "/v1/models"))  # type: ignore[misc]
         for _ in range(2 * len(kinds)):
             await asyncio.sleep(0)
         return begun
@@ -45,3 +54,32 @@ def test_a_probe_does_not_wait_behind_requests() -> None:
     begun = dict(_order(*[False] * 48, True, False))
     assert begun["probe 48"] == 0
     assert begun["request 47"] < begun["request 49"]
+
+
+def test_requests_are_late_while_earlier_ones_have_waited_too_long_for_their_turn() -> None:
+    begun: list[str] = []
+
+    async def run() -> tuple[list[bool], list[bool]]:
+        turns = RequestTurns(max_seconds=0.1)
+        for number in range(20):
+            turns.begin(lambda number=number: begun.append(str(number)), _scope("/v1/translate", "POST"))  # type: ignore[misc]
+
+        def late(method: str) -> bool:
+            scope = _scope("/v1/translate", method)
+            turns.begin(lambda: begun.append(method), scope)
+            return IS_LATE in scope["state"]
+
+        during = []
+        for _ in range(5):  # the event loop begins nothing meanwhile; a burst may wait for 0.3 s
+            time.sleep(0.15)  # noqa: ASYNC251 - holds it on purpose
+            during.append(late("POST"))
+        assert not late("GET")
+        assert begun == ["0", "1", "2", "3", *["POST"] * sum(during)]  # late ones begin at once
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return during, [late("POST") for _ in range(3)]
+
+    during, afterwards = asyncio.run(run())
+    assert not during[0]
+    assert during[-1]
+    assert not any(afterwards)
