@@ -194,7 +194,7 @@ class Engine:
             cache = self._runner.cache
             num_rows = cache.num_live
             with_options = [group for group in groups if group.num_decoders]
-            num_candidates = max([group.num_graph_candidates for group in groups])
+            num_candidates = max([group.search.num_graph_candidates for group in groups])
             with self._noting_failures():
                 if with_options:
                     logit_rows = sorted_logit_rows(with_options)

@@ -52,11 +52,6 @@ class SearchGroup:
         return self.rows[: len(self.requests)]
 
     @property
-    def num_graph_candidates(self) -> int:
-        """Candidates of each row that the graph must find; a search whose requests all select their own needs none."""
-        return self.search.num_candidates if self.search.takes_graph_candidates else 1
-
-    @property
     def needs_attention(self) -> bool:
         """Whether any request needs the queries of cross-attention."""
         return any(decoder is not None and decoder.attention is not None for decoder in self.decoders)
@@ -171,5 +166,5 @@ def _padded(candidates: NDArray[_Number], num_candidates: int, fill: float) -> N
 
 def sorted_logit_rows(groups: list[SearchGroup]) -> RowIndices:
     """Return the rows whose logits the groups need, each once, in order."""
-    wanted = [row for group in groups for row in group.rows_with_logits()]
-    return np.unique(np.array(wanted, np.intp)) if wanted else NO_ROWS
+    wanted = {row for group in groups for row in group.rows_with_logits()}
+    return np.array(sorted(wanted), np.intp) if wanted else NO_ROWS

@@ -41,11 +41,10 @@ class BeamSearch:
     """Beam search of many requests, with `beam_size` rows each."""
 
     needs_scores = True
-    takes_graph_candidates = True
 
     def __init__(self, beam_size: int, limits: SearchLimits) -> None:
         self.beam_size = beam_size
-        self.num_candidates = 2 * beam_size
+        self.num_candidates = self.num_graph_candidates = 2 * beam_size
         self._limits = limits
         self._num_requests = 0
         self._held: list[_Held] = []

@@ -35,6 +35,9 @@ class CandidateSelection:
         self._required = np.array(sorted(required), np.int64)
         self._prefix_len = len(params.target_prefix)
         self._is_beam = params.sampling is None and params.beam_size > 1
+        is_plain = self._is_beam and not self._processors and not params.options.return_alternatives
+        self._only_adds_required = bool(required) and is_plain
+        self.reads_prefixes = not self._only_adds_required
 
     @staticmethod
     def is_requested(params: SentenceParams) -> bool:
@@ -49,19 +52,25 @@ class CandidateSelection:
         )
 
     def select(self, sequences: NDArray[np.int32], num_candidates: int, rows: RequestRows) -> Selected:
-        """Return candidates after the prefixes [beams, length]; those of the graph if logits are not needed."""
-        if rows.logits is None:
+        """Return candidates after the prefixes [beams, length]; those of the graph if they are enough."""
+        if rows.step_logits is None:
             return Selected(rows.tokens, rows.log_probs, rows.log_probs)
-        log_normalizer = rows.log_normalizer[:, None]
+        num_best = num_candidates - self._required.size
+        if self._only_adds_required and num_best <= rows.tokens.shape[1]:
+            best_tokens, best = rows.tokens[:, :num_best], rows.log_probs[:, :num_best]
+            tokens, log_probs = self._with_required(best_tokens, best, rows.log_probs_of(self._required))
+            return Selected(tokens, log_probs, log_probs)
+        logits, log_normalizer = rows.logits, rows.log_normalizer[:, None]
+        assert logits is not None
         # Beams are ranked by log-probabilities after the processors; other searches add up the model's own.
-        scores = rows.logits - log_normalizer if self._is_beam else rows.logits.copy()
+        scores = logits - log_normalizer if self._is_beam else logits.copy()
         for processor in self._processors:
             processor.apply(scores, sequences)
         if not self._is_beam:
             # A row without a possible token ends. A beam request continues its other beams instead.
             scores[np.isneginf(scores.max(axis=1)), self._end_token] = 0.0
         tokens, selected_scores = self._choose(scores, sequences.shape[1], num_candidates)
-        log_probs = np.take_along_axis(rows.logits, tokens, axis=1) - log_normalizer
+        log_probs = np.take_along_axis(logits, tokens, axis=1) - log_normalizer
         return Selected(tokens, selected_scores if self._is_beam else log_probs, log_probs)
 
     def _choose(
@@ -75,17 +84,21 @@ class CandidateSelection:
             first_tokens, _ = top_k(scores[:1], len(scores))
             tokens = first_tokens.T
         elif self._required.size:
-            return self._with_required(scores, num_candidates)
+            best_tokens, best = top_k(scores, num_candidates - self._required.size)
+            return self._with_required(best_tokens, best, scores[:, self._required])
         else:
             return top_k(scores, num_candidates)
         return tokens, np.take_along_axis(scores, tokens, axis=1)
 
     def _with_required(
-        self, scores: NDArray[np.float32], num_candidates: int
+        self, best_tokens: NDArray[np.int64], best: NDArray[np.float32], required: NDArray[np.float32]
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the best candidates of each row, followed by every token of the required phrases."""
-        best_tokens, best = top_k(scores, num_candidates - self._required.size)
-        required = np.broadcast_to(self._required, (len(scores), self._required.size))
-        is_duplicate = (required[:, :, None] == best_tokens[:, None]).any(axis=2)
-        required_scores = np.where(is_duplicate, np.float32(-np.inf), scores[:, self._required])
-        return np.concatenate([best_tokens, required], axis=1), np.concatenate([best, required_scores], axis=1)
+        """Return the best candidates of each row, followed by all tokens of the required phrases, which have scores."""
+        num_best = best_tokens.shape[1]
+        tokens = np.empty((len(best_tokens), num_best + self._required.size), np.int64)
+        tokens[:, :num_best], tokens[:, num_best:] = best_tokens, self._required
+        scores = np.empty(tokens.shape, np.float32)
+        scores[:, :num_best], scores[:, num_best:] = best, required
+        is_duplicate = (best_tokens[:, None] == self._required[:, None]).any(axis=2)
+        scores[:, num_best:][is_duplicate] = -np.inf
+        return tokens, scores

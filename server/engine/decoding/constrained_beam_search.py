@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from server.engine.decoding.beam_allocation import bank_sizes
 from server.engine.decoding.loop_detection import LoopDetector
 from server.engine.decoding.phrase_matching import PhraseState, RequiredPhrases
 from server.engine.decoding.search import Choice, EndBonus, SearchLimits, end_hypothesis
@@ -35,11 +36,11 @@ class ConstrainedBeamSearch:
     """Constrained search of a few requests with `beam_size` rows each, one object a request."""
 
     needs_scores = True
-    takes_graph_candidates = False
 
     def __init__(self, beam_size: int, limits: SearchLimits) -> None:
         self.beam_size = beam_size
         self.num_candidates = 2 * beam_size + MAX_REQUIRED_TOKENS
+        self.num_graph_candidates = 2 * beam_size
         self._limits = limits
         self._requests: list[_Constrained] = []
 
@@ -53,12 +54,30 @@ class ConstrainedBeamSearch:
         chosen, parents = np.zeros((num, self.beam_size), np.int32), np.zeros((num, self.beam_size), np.intp)
         finished = np.zeros(num, np.bool_)
         for index, request in enumerate(self._requests):
-            finished[index] = request.step(tokens[index], log_probs[index])
+            its_tokens, its_log_probs, num_narrow = tokens[index], log_probs[index], self._num_narrow(request)
+            if not np.count_nonzero(its_log_probs[:, num_narrow:] != -np.inf):  # no others were wanted
+                its_tokens, its_log_probs = its_tokens[:, :num_narrow], its_log_probs[:, :num_narrow]
+            finished[index] = request.step(its_tokens, its_log_probs)
             if not finished[index]:
                 beams = self._all_rows(request)
                 chosen[index] = [beam.tokens[-1] for beam in beams]
                 parents[index] = [beam.parent for beam in beams]
         return Choice(chosen, parents, finished)
+
+    def num_wanted(self, index: int, best: NDArray[np.int64]) -> int:
+        """Return how many candidates a request needs, required tokens included.
+
+        The `best` [beams, num_graph_candidates] of the graph are enough beside the required tokens, unless a beam
+        behind a phrase finds none that begins a word: few tokens do, and the best one may be far down.
+        """
+        request = self._requests[index]
+        for beam, tokens in zip(request.beams, best, strict=False):
+            if beam.state.is_unconfirmed and all(map(request.phrases.continues_word, tokens.tolist())):
+                return self.num_candidates
+        return self._num_narrow(request)
+
+    def _num_narrow(self, request: "_Constrained") -> int:
+        return self.num_graph_candidates + request.phrases.num_different_tokens
 
     def prefixes(self, index: int) -> NDArray[np.int32]:
         """Return the tokens of the running beams, [beam_size, length]."""
@@ -136,13 +155,13 @@ class _Constrained:
         self.ended: list[_Ended] = []
         self._bonus = bonus
         self._limits = limits
-        self._phrases = RequiredPhrases(params.required_phrases, params.required_terms, limits.words)
+        self.phrases = RequiredPhrases(params.required_phrases, params.required_terms, limits.words)
         self._num_held = num_hypotheses_held(params.options.patience, params.beam_size)
         self._loops = LoopDetector(1)
         self._loops.add(0, params)
-        state = self._phrases.start
+        state = self.phrases.start
         for token in params.target_prefix:
-            state = self._phrases.advance(state, token)
+            state = self.phrases.advance(state, token)
         self.beams = [_Beam((False, 0.0), [], None, state)]
 
     def step(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> bool:
@@ -208,7 +227,7 @@ class _Constrained:
             chosen.update([first + column for column, token in enumerate(row) if token in beam.state.wanted])
             if beam.state.is_unconfirmed:
                 columns = np.argsort(-log_probs[index], kind="stable").tolist()
-                confirms = (each for each in columns if not self._phrases.continues_word(row[each]))
+                confirms = (each for each in columns if not self.phrases.continues_word(row[each]))
                 chosen.update(first + column for column in islice(confirms, 1))
         candidates = []
         end_token = self._limits.end_token
@@ -222,13 +241,13 @@ class _Constrained:
                     continue
                 has_overrun = has_overrun or all_tokens[index][best_of_rows[index]] == end_token
             if token != end_token:  # which advances no phrase, and must not reset one either
-                state = self._phrases.advance(state, token)
+                state = self.phrases.advance(state, token)
             candidates.append(_Beam((has_overrun, -log_probability), before[index], token, state, index))
         return candidates
 
     def _allocate(self, candidates: list[_Beam]) -> list[_Beam]:
         """Return the running beams of step 2, sorted over all banks; `candidates` are sorted."""
-        banks: list[list[_Beam]] = [[] for _ in range(self._phrases.num_tokens + 1)]
+        banks: list[list[_Beam]] = [[] for _ in range(self.phrases.num_tokens + 1)]
         for beam in candidates:
             banks[beam.state.num_met].append(beam)
         sizes = bank_sizes(self.params.beam_size, [len(bank) for bank in banks])
@@ -270,21 +289,3 @@ class _Constrained:
     def _keep_best(self) -> None:
         self.ended.sort(key=attrgetter("rank"))
         del self.ended[self._num_held :]
-
-
-def bank_sizes(beam_size: int, num_candidates: list[int]) -> list[int]:
-    """Return the number of beams of each bank, at most its number of candidates; see step 2."""
-    num_banks = len(num_candidates)
-    wanted = [beam_size // num_banks] * num_banks
-    wanted[-1] += beam_size % num_banks
-    sizes = [0] * num_banks
-    left = 0
-    for bank in reversed(range(num_banks)):
-        left += wanted[bank]
-        sizes[bank] = min(left, num_candidates[bank])
-        left -= sizes[bank]
-    for bank in reversed(range(num_banks)):
-        more = min(left, num_candidates[bank] - sizes[bank])
-        sizes[bank] += more
-        left -= more
-    return sizes

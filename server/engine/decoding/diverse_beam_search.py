@@ -23,11 +23,10 @@ class DiverseBeamSearch:
     """
 
     needs_scores = True
-    takes_graph_candidates = True
 
     def __init__(self, beam_size: int, num_groups: int, limits: SearchLimits) -> None:
         self.beam_size = beam_size
-        self.num_candidates = 2 * beam_size
+        self.num_candidates = self.num_graph_candidates = 2 * beam_size
         self._end_token = limits.end_token
         self._group_size = beam_size // num_groups
         self._groups = [BeamSearch(self._group_size, limits) for _ in range(num_groups)]

@@ -12,7 +12,7 @@ class ForcedSearch:
 
     beam_size = 1
     num_candidates = 1
-    takes_graph_candidates = False
+    num_graph_candidates = 1
     needs_scores = False
 
     def __init__(self, limits: SearchLimits) -> None:

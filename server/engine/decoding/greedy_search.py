@@ -15,7 +15,7 @@ class GreedySearch:
 
     beam_size = 1
     num_candidates = 1
-    takes_graph_candidates = True
+    num_graph_candidates = 1
 
     def __init__(self, limits: SearchLimits) -> None:
         self._limits = limits

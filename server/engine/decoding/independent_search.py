@@ -15,7 +15,7 @@ class IndependentSearch:
     """
 
     num_candidates = 1
-    takes_graph_candidates = False
+    num_graph_candidates = 1
     needs_scores = True
 
     def __init__(self, num_hypotheses: int, limits: SearchLimits) -> None:

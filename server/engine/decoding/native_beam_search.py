@@ -17,12 +17,11 @@ class NativeBeamSearch(RowSearch):
     """
 
     needs_scores = True
-    takes_graph_candidates = True
 
     def __init__(self, beam_size: int, limits: SearchLimits) -> None:
         super().__init__(limits.max_requests * beam_size)
         self.beam_size = beam_size
-        self.num_candidates = 2 * beam_size
+        self.num_candidates = self.num_graph_candidates = 2 * beam_size
         self._limits = limits
         self._params: list[SentenceParams] = []
         capacity = limits.max_requests

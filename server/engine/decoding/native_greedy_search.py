@@ -17,7 +17,7 @@ class NativeGreedySearch(RowSearch):
 
     beam_size = 1
     num_candidates = 1
-    takes_graph_candidates = True
+    num_graph_candidates = 1
 
     def __init__(self, limits: SearchLimits) -> None:
         super().__init__(limits.max_requests)

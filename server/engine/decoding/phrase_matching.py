@@ -60,6 +60,7 @@ class RequiredPhrases:
         self._states: dict[tuple[int, ...], PhraseState] = {}
         self._next: dict[tuple[PhraseState, int], PhraseState] = {}
         self.num_tokens = sum(self._sizes)
+        self.num_different_tokens = len(self._own_tokens)
         self.start = self._state((0,) * len(self._phrases))
 
     def advance(self, state: PhraseState, token: int) -> PhraseState:

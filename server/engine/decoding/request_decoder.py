@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from server.engine.decoding.candidate_selection import CandidateSelection
+from server.engine.decoding.constrained_beam_search import ConstrainedBeamSearch
 from server.engine.decoding.coverage import CoveragePenalty
 from server.engine.decoding.cross_attention import CrossAttention
 from server.engine.decoding.forced_search import ForcedSearch
@@ -20,7 +21,10 @@ from server.engine.decoding.request_rows import RequestRows, StepOutputs
 from server.engine.decoding.search import EndBonus, Search
 from server.engine.decoding.token_recorder import TokenRecorder
 from server.engine.kv_cache import RowIndices
+from server.engine.model_runner import NO_ROWS
 from server.interface.request import Hypothesis, SentenceParams
+
+_NO_PREFIXES = np.empty((0, 0), np.int32)
 
 
 class RequestDecoder:
@@ -38,6 +42,8 @@ class RequestDecoder:
         if has_coverage or TokenRecorder.is_requested(params):
             self._recorder = TokenRecorder(params, self.attention, end_token)
             self._coverage = CoveragePenalty(params, self._recorder) if has_coverage else None
+        has_first_token = params.first_token is not None
+        self._reads_prefixes = self._selection.reads_prefixes or self._recorder is not None or has_first_token
 
     @classmethod
     def of(cls, params: SentenceParams, end_token: int, attention_scale: float) -> "RequestDecoder | None":
@@ -80,14 +86,19 @@ class RequestDecoder:
         """
         try:
             if isinstance(search, ForcedSearch):
-                request_rows = self._request_rows(outputs, rows, tokens, log_probs, is_forced=True)
+                request_rows = self._request_rows(outputs, rows, is_forced=True)
                 tokens[:], log_probs[:] = self.force_token(search.num_decoded(index), request_rows)
                 return
-            request_rows = self._request_rows(outputs, rows, tokens, log_probs, is_forced=False)
-            selected, selected_log_probs = self.select(search.prefixes(index), tokens.shape[1], request_rows)
-            if selected is not tokens:
-                tokens[:], log_probs[:] = 0, -np.inf  # a small vocabulary has fewer candidates
-                tokens[:, : selected.shape[1]], log_probs[:, : selected.shape[1]] = selected, selected_log_probs
+            request_rows = self._request_rows(outputs, rows, is_forced=False)
+            num_wanted = search.num_candidates
+            if isinstance(search, ConstrainedBeamSearch):
+                num_wanted = search.num_wanted(index, request_rows.tokens)
+            prefixes = search.prefixes(index) if self._reads_prefixes else _NO_PREFIXES
+            selected, selected_log_probs = self.select(prefixes, num_wanted, request_rows)
+            num_selected = min(selected.shape[1], tokens.shape[1])
+            tokens[:, :num_selected] = selected[:, :num_selected]
+            log_probs[:, :num_selected] = selected_log_probs[:, :num_selected]
+            tokens[:, num_selected:], log_probs[:, num_selected:] = 0, -np.inf
         except Exception as error:  # noqa: BLE001 - an unexpected error must not end other requests
             self.failure = error
 
@@ -102,6 +113,9 @@ class RequestDecoder:
         self, prefixes: NDArray[np.int32], num_candidates: int, rows: RequestRows
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return candidates [beams, num_candidates], best first, after the tokens [beams, length] of the search."""
+        if not self._reads_prefixes:
+            selected = self._selection.select(prefixes, num_candidates, rows)
+            return selected.tokens, selected.search_log_probs
         forced = self._forced.sequence
         sequences = np.concatenate([np.broadcast_to(forced, (len(prefixes), forced.size)), prefixes], axis=1)
         if self.params.first_token is not None and not sequences.size:
@@ -135,17 +149,16 @@ class RequestDecoder:
         self,
         outputs: StepOutputs,
         rows: RowIndices,
-        tokens: NDArray[np.int64],
-        log_probs: NDArray[np.float32],
         *,
         is_forced: bool,
     ) -> RequestRows:
-        candidates = outputs.candidates
+        candidates, needs_logits = outputs.candidates, self.needs_logits(is_forced)
         return RequestRows(
-            tokens,
-            log_probs,
+            candidates.tokens[rows],
+            candidates.log_probs[rows],
             candidates.log_normalizer[rows],
-            candidates.logits[np.searchsorted(outputs.logit_rows, rows)] if self.needs_logits(is_forced) else None,
+            candidates.logits if needs_logits else None,
+            np.searchsorted(outputs.logit_rows, rows) if needs_logits else NO_ROWS,
             None if self.attention is None else candidates.cross_queries[self.attention.layer][rows],
         )
 

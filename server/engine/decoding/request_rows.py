@@ -21,12 +21,25 @@ class StepOutputs:
 class RequestRows:
     """Outputs of one step for the beams of one request.
 
-    `tokens` and `log_probs` [beams, num_candidates] are the candidates of the graph, `log_normalizer` [beams]. `logits`
-    [beams, vocab] and `queries` [beams, heads * head_dim], of the alignment layer, are None unless requested.
+    `tokens` and `log_probs` [beams, num_candidates] are the candidates of the graph, `log_normalizer` [beams].
+    `step_logits` [logit_rows, vocab] are those of the whole step, of which `logit_places` [beams] belong to this
+    request, and `queries` [beams, heads * head_dim] those of the alignment layer; None unless requested.
     """
 
     tokens: NDArray[np.int64]
     log_probs: NDArray[np.float32]
     log_normalizer: NDArray[np.float32]
-    logits: NDArray[np.float32] | None
+    step_logits: NDArray[np.float32] | None
+    logit_places: RowIndices
     queries: NDArray[np.floating] | None
+
+    @property
+    def logits(self) -> NDArray[np.float32] | None:
+        """A copy of whole rows of logits [beams, vocab]; None unless requested."""
+        return None if self.step_logits is None else self.step_logits[self.logit_places]
+
+    def log_probs_of(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the log-probabilities [beams, tokens] of some tokens of the vocabulary. Logits were requested."""
+        assert self.step_logits is not None
+        logits: NDArray[np.float32] = self.step_logits[self.logit_places[:, None], tokens]
+        return logits - self.log_normalizer[:, None]

@@ -60,7 +60,7 @@ class Search(Protocol):
 
     beam_size: int  # rows a request
     num_candidates: int  # candidates that the search receives for each row
-    takes_graph_candidates: bool  # False if every request of the search has a decoder that selects them
+    num_graph_candidates: int  # of them, that the graph finds; decoders select the others
 
     @property
     def needs_scores(self) -> bool:

@@ -23,10 +23,9 @@ class Choosing:
     """A search that takes the first candidate, and records what it is told."""
 
     needs_scores = True
-    takes_graph_candidates = True
 
     def __init__(self, beam_size: int = 1, num_candidates: int = 2) -> None:
-        self.beam_size, self.num_candidates = beam_size, num_candidates
+        self.beam_size, self.num_candidates, self.num_graph_candidates = beam_size, num_candidates, 1
         self.params: list[SentenceParams] = []
         self.moves: list[tuple[list[int], list[int], int]] = []
         self.received: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []
@@ -158,12 +157,9 @@ def test_a_search_gets_as_many_candidates_as_it_wants() -> None:
     search = Choosing(num_candidates=5)
     group = _group(search)
     _added(group, sentence_params(suppress_tokens=(1,)), has_decoder=True)
-    assert group.num_graph_candidates == 5
     group.advance(_outputs(np.array([0])))
     tokens, log_probs = search.received[0]
     assert tokens.shape == log_probs.shape == (1, 1, 5)
-    search.takes_graph_candidates = False
-    assert group.num_graph_candidates == 1
 
 
 def test_a_decoder_that_failed_finishes_its_request_with_the_error() -> None:

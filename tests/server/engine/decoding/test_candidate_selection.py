@@ -16,7 +16,7 @@ def _select(
     params: SentenceParams, num_candidates: int, logits: NDArray[np.float32] | None = LOGITS, length: int = 0
 ) -> Selected:
     graph = np.array([[1, 3], [0, 5]]), np.array([[-3.0, -4.0], [-1.0, -3.0]], np.float32)
-    rows = RequestRows(*graph, NORMALIZER, logits, None)
+    rows = RequestRows(*graph, NORMALIZER, logits, np.arange(2), None)
     return CandidateSelection(params, END).select(np.full((2, length), 9, np.int32), num_candidates, rows)
 
 
@@ -47,6 +47,34 @@ def test_required_tokens_are_candidates_once() -> None:
     scores = found.search_log_probs.tolist()
     assert scores[0] == [-3.0, -4.0, -np.inf, -7.0]
     assert scores[1] == [-1.0, -3.0, -7.0, -4.0]
+
+
+def test_best_candidates_of_the_graph_are_not_searched_again() -> None:
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(3, 40)).astype(np.float32)
+    places, normalizer = np.array([2, 0]), np.array([4.0, 3.0], np.float32)
+    log_probs = logits[places] - normalizer[:, None]
+    best = np.argsort(-log_probs, axis=1)[:, :8]
+    best_log_probs = np.take_along_axis(log_probs, best, axis=1)
+    selection = CandidateSelection(sentence_params(2, required_phrases=((7, 1), (int(best[0, 2]),))), END)
+    assert not selection.reads_prefixes
+    by_graph, by_logits = (
+        selection.select(
+            np.empty((0, 0), np.int32),
+            8 + 3,
+            RequestRows(best[:, :found], best_log_probs[:, :found], normalizer, logits, places, None),
+        )
+        for found in (8, 7)
+    )
+    np.testing.assert_array_equal(by_graph.tokens, by_logits.tokens)
+    np.testing.assert_array_equal(by_graph.search_log_probs, by_logits.search_log_probs)
+
+
+def test_required_tokens_that_a_processor_changes_are_searched_in_all_logits() -> None:
+    params = sentence_params(2, required_phrases=((4,),), suppress_tokens=(1,))
+    assert CandidateSelection(params, END).reads_prefixes
+    found = _select(params, 3)
+    assert found.tokens.tolist() == [[3, 2, 4], [0, 5, 4]]
 
 
 def test_the_first_tokens_of_alternatives_are_the_best_of_the_first_row_and_not_the_end() -> None:

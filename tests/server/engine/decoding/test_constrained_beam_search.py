@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from server.engine.decoding.constrained_beam_search import bank_sizes
+from server.engine.decoding.constrained_beam_search import ConstrainedBeamSearch
 from server.engine.decoding.phrase_matching import RequiredPhrases
+from server.engine.decoding.search import SearchLimits
 from server.interface.request import Completion, FinishReason
 from server.interface.word_tokens import WordTokens
 from tests.fakes.engine import END, FakeEngine, LogProbs, Table, Tokens, random_table, request, spelled_out
@@ -45,24 +46,6 @@ def test_the_automaton_matches_phrases_and_returns_tokens_that_advance_them(phra
             assert state.num_met == complete + max(begun, default=0)
             missing = [phrase for phrase, there in zip(phrases, is_there, strict=True) if not there]
             assert state.wanted == {phrase[at] for phrase, at in zip(missing, begun, strict=True)}
-
-
-@pytest.mark.parametrize(
-    ("beam_size", "num_candidates", "expected"),
-    [
-        (6, [10, 10, 10], [2, 2, 2]),
-        (8, [10, 10, 10], [2, 2, 4]),
-        (4, [10, 0, 0, 0, 0, 0], [4, 0, 0, 0, 0, 0]),
-        (4, [10, 3, 0, 1, 0, 0], [0, 3, 0, 1, 0, 0]),
-        (6, [1, 10, 0], [1, 5, 0]),
-        (4, [1, 1, 1], [1, 1, 1]),
-        (3, [0, 0], [0, 0]),
-    ],
-)
-def test_beams_are_distributed_over_banks_that_can_use_them(
-    beam_size: int, num_candidates: list[int], expected: list[int]
-) -> None:
-    assert bank_sizes(beam_size, num_candidates) == expected
 
 
 @pytest.mark.parametrize("phrases", [((2,),), ((1, 3),), ((3,), (1,)), ((2, 2), (1,)), ((1, 2), (2, 3))], ids=str)
@@ -293,3 +276,21 @@ def test_if_a_required_token_is_forbidden_there_is_still_an_answer() -> None:
     [done] = FakeEngine(table).run([request(SOURCE, params)])
     assert done.error is None
     assert done.finish_reason is FinishReason.LENGTH
+
+
+def test_more_candidates_are_wanted_where_the_best_continue_the_word_of_a_phrase() -> None:
+    words = WordTokens(continuations=frozenset({5, 6, 7}))
+    search = ConstrainedBeamSearch(2, SearchLimits(4, 8, END, words=words))
+    search.add(sentence_params(2, required_phrases=((1,),)))
+    few, all_ = 2 * 2 + 1, search.num_candidates
+    continuing = np.array([[5, 6, 7, 5]] * 2)
+    assert search.num_wanted(0, continuing) == few, "nothing of the phrase has occurred"
+    tokens, log_probs = np.array([[[2, 1, 3, 4, 1], [2, 3, 4, 5, 1]]]), np.full((1, 2, 5), -np.inf, np.float32)
+    log_probs[0, 0, :3] = -1, -2, -3  # the beams are equal in the first step
+    search.advance(tokens, log_probs)
+    behind = search.prefixes(0)[:, -1].tolist().index(1)
+    assert search.num_wanted(0, continuing) == all_
+    one_begins = continuing.copy()
+    one_begins[behind, 3] = 2
+    assert search.num_wanted(0, one_begins) == few
+    assert search.num_wanted(0, np.roll(one_begins, 1, axis=0)) == all_, "the other beam is not behind a phrase"

@@ -45,9 +45,9 @@ def test_forced_tokens_are_those_of_the_prefix_or_of_the_translation() -> None:
     logits = np.array([[1.0, 2.0, 4.0]], np.float32)
     none = np.zeros((1, 0))
     normalizer = np.array([0.5], np.float32)
-    rows = RequestRows(none.astype(np.int64), none.astype(np.float32), normalizer, logits, None)
+    rows = RequestRows(none.astype(np.int64), none.astype(np.float32), normalizer, logits, np.arange(1), None)
     found = [forced.candidate(number, rows) for number in range(3)]
     assert [int(token[0, 0]) for token, _ in found] == [2, 1, 0]
     assert [float(log_prob[0, 0]) for _, log_prob in found] == [3.5, 1.5, 0.5]
-    without = RequestRows(none.astype(np.int64), none.astype(np.float32), normalizer, None, None)
+    without = RequestRows(none.astype(np.int64), none.astype(np.float32), normalizer, None, np.arange(1), None)
     assert np.isnan(forced.candidate(0, without)[1][0, 0])

@@ -14,7 +14,7 @@ NORMALIZER = np.array([4.0], np.float32)
 
 def _rows(queries: np.ndarray | None = None) -> RequestRows:
     none = np.zeros((1, 0))
-    return RequestRows(none.astype(np.int64), none.astype(np.float32), NORMALIZER, LOGITS, queries)
+    return RequestRows(none.astype(np.int64), none.astype(np.float32), NORMALIZER, LOGITS, np.arange(1), queries)
 
 
 def _recorded(params: SentenceParams, *tokens: int) -> TokenRecorder:
