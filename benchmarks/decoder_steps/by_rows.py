@@ -60,7 +60,6 @@ def _generate(runner: OnnxRunner, num_rows: int, num_steps: int, vocab_size: int
         candidates = runner.decode(num_rows, 1, with_scores=False)
         seconds.append(time.thread_time() - start)
         runner.cache.previous_tokens[:num_rows] = candidates.tokens[:, 0]
-        runner.cache.past_lengths[:num_rows] += 1
     runner.cache.release(rows)
     return seconds
 

@@ -55,7 +55,6 @@ def step_milliseconds(
     def steps(number: int) -> None:
         for _ in range(number):
             chosen = runner.decode(rows, num_candidates, num_candidates > 1)
-            cache.past_lengths[:rows] += 1
             cache.previous_tokens[:rows] = chosen.tokens[:, 0]
 
     times = []

@@ -17,9 +17,9 @@ The life of a request:
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Protocol
 
 from server.engine.batch import Batch
@@ -60,6 +60,21 @@ class _DecodedStep:
     started: float
 
 
+class _Runs:
+    """Context manager of every run of the model, which notes whether one has failed."""
+
+    have_failed = False
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception):
+            self.have_failed = True
+
+
 class Engine:
     """Decodes the requests that its scheduler admits. One thread calls `step` in a loop."""
 
@@ -83,7 +98,7 @@ class Engine:
         self._batch = Batch(runner, limits)
         self._without_token: list[Request] = []
         self._streams = StreamTracker()
-        self.has_broken_runner = False  # a run of the model has failed: its process should start again
+        self._runs = _Runs()
 
     def step(self) -> StepResult:
         """Decode one token for every live row.
@@ -140,7 +155,7 @@ class Engine:
             self._embed(embedded, ended)
         if self._admitted:
             with StepGuard(ended, lambda: self._admitted):
-                with self._noting_failures():
+                with self._runs:
                     encoded = self._runner.encode([request.source for request in self._admitted])
                 now = self._clock()
                 for request in self._admitted:
@@ -162,7 +177,7 @@ class Engine:
         """Complete requests for embeddings: they need no rows."""
         with StepGuard(ended, lambda: requests):
             poolings = [request.params.pooling or "mean" for request in requests]
-            with self._noting_failures():
+            with self._runs:
                 vectors = self._runner.embed([request.source for request in requests], poolings)
             now = self._clock()
             for request, vector in zip(requests, vectors, strict=True):
@@ -170,13 +185,10 @@ class Engine:
                 hypothesis = Hypothesis([], math.nan, math.nan, FinishReason.STOP, embedding=vector)
                 ended.append(Completion(request, [hypothesis], FinishReason.STOP))
 
-    @contextmanager
-    def _noting_failures(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception:
-            self.has_broken_runner = True
-            raise
+    @property
+    def has_broken_runner(self) -> bool:
+        """Whether a run of the model has failed: its process should start again."""
+        return self._runs.have_failed
 
     @property
     def has_decoder(self) -> bool:
@@ -191,11 +203,10 @@ class Engine:
         with StepGuard(ended, self._abandon):
             started = self._clock()
             self._batch.close_holes()
-            cache = self._runner.cache
-            num_rows = cache.num_live
+            num_rows = self._runner.cache.num_live
             with_options = [group for group in groups if group.num_decoders]
             num_candidates = max([group.search.num_graph_candidates for group in groups])
-            with self._noting_failures():
+            with self._runs:
                 if with_options:
                     logit_rows = sorted_logit_rows(with_options)
                     with_queries = any(group.needs_attention for group in with_options)
@@ -203,7 +214,6 @@ class Engine:
                 else:
                     logit_rows, with_scores = NO_ROWS, any(group.search.needs_scores for group in groups)
                     candidates = self._runner.decode(num_rows, num_candidates, with_scores)
-            cache.past_lengths[:num_rows] += 1
             return _DecodedStep(groups, StepOutputs(candidates, logit_rows), num_rows, started)
         return None
 

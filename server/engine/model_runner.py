@@ -84,7 +84,6 @@ class ModelRunner(Protocol):
         """Decode one token in each of the first `num_rows` rows. The arrays are valid until the next call.
 
         Whole rows of logits are returned for `logit_rows` only, and the queries of cross-attention on request. Reads
-        `previous_tokens`, `past_lengths` and `source_lengths` of the cache and adds one position to the past; the
-        engine increments `past_lengths`.
+        `previous_tokens`, `past_lengths` and `source_lengths` of the cache, and adds one position to the past.
         """
         ...

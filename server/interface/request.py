@@ -194,6 +194,13 @@ class Hypothesis:
     details: TokenDetails | None = None
     embedding: NDArray[np.float32] | None = None
 
+    def __reduce__(self) -> tuple[type["Hypothesis"], tuple[object, ...]]:
+        # Dataclasses that are frozen and have slots are pickled field by field in Python: three times as slow.
+        return Hypothesis, _HYPOTHESIS_FIELDS(self)
+
+
+_HYPOTHESIS_FIELDS = attrgetter(*(each.name for each in fields(Hypothesis)))
+
 
 @dataclass(slots=True, eq=False)
 class Request:

@@ -1,7 +1,8 @@
 """Messages between a process and its worker processes; the pipe carries them pickled."""
 
 from dataclasses import dataclass, field, fields
-from typing import Self
+from functools import lru_cache
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -23,44 +24,53 @@ class EngineSettings:
     niceness: int
 
 
-@dataclass(frozen=True, slots=True)
-class SubmitMessage:
-    """The parts of a request that its engine needs: pickling a whole one takes several times as long."""
+class SubmitMessage(NamedTuple):
+    """The parts of a request that its engine needs: pickling a whole one takes several times as long.
+
+    `options` and `params` have the names and values that differ from the defaults. Many requests have the same ones.
+    """
 
     id: int
     source: bytes
-    options: dict[str, object]
-    params: dict[str, object]
+    options: tuple[tuple[str, object], ...]
+    params: tuple[tuple[str, object], ...]
     streams: bool
 
     @classmethod
     def of(cls, request: Request) -> Self:
         """Return the message for a request."""
-        changed = {
-            name: value
-            for name in _RESOLVED_NAMES
-            if (value := getattr(request.params, name)) != getattr(_DEFAULT_PARAMS, name)
-        }
-        options = request.params.options.changed()
-        return cls(request.id, request.source.tobytes(), options, changed, request.on_progress is not None)
+        return cls(request.id, request.source.tobytes(), *_changed(request.params), request.on_progress is not None)
 
     def request(self) -> Request:
         """Return the request to decode. Its listener, in the other process, is replaced by one that does nothing."""
-        params = SentenceParams(DecodingOptions.given(self.options), **self.params)  # type: ignore[arg-type]  # values of these types
-        source = np.frombuffer(self.source, np.int32)
+        params, source = _params(self.options, self.params), np.frombuffer(self.source, np.int32)
         return Request(source, params, Timings(0.0), on_progress=_ignore if self.streams else None, id=self.id)
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionMessage:
+_Changes = tuple[tuple[str, object], ...]
+
+
+@lru_cache(maxsize=256)
+def _changed(params: SentenceParams) -> tuple[_Changes, _Changes]:
+    changed = (
+        (name, value) for name in _RESOLVED_NAMES if (value := getattr(params, name)) != getattr(_DEFAULT_PARAMS, name)
+    )
+    return tuple(params.options.changed().items()), tuple(changed)
+
+
+@lru_cache(maxsize=256)
+def _params(options: _Changes, params: _Changes) -> SentenceParams:
+    return SentenceParams(DecodingOptions.given(dict(options)), **dict(params))  # type: ignore[arg-type]  # values of these types
+
+
+class AdmissionMessage(NamedTuple):
     """Admitted requests, and the ids of requests that the scheduler dropped."""
 
     admitted: list[SubmitMessage]
     dropped: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class CompletionMessage:
+class CompletionMessage(NamedTuple):
     """A completion without its request. `times` are those of `Timings` from `encoded` on, `error` is a message."""
 
     id: int

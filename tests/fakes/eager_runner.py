@@ -82,6 +82,7 @@ class EagerRunner:
         for layer in range(cache.shapes.num_layers):
             for plane in (0, 1):  # the cross caches do not change
                 cache.self_cache[2 * layer + plane, :num_rows] = present[5 * layer + plane].numpy()
+        cache.past_lengths[:num_rows] += 1
         return Candidates(
             tokens.numpy(),
             (logits - log_normalizer[:, None]).numpy(),

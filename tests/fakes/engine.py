@@ -160,6 +160,7 @@ class FakeRunner:
         scores = np.take_along_axis(log_probs, tokens, axis=1)
         normalizer = np.array([log_normalizer(*each) for each in read], np.float32)
         queries = np.array([[cross_query(prefix)] for _, prefix in read], np.float32)
+        self.cache.past_lengths[:num_rows] += 1
         self._last_answer = Candidates(
             tokens,
             scores if with_scores else np.full_like(scores, np.nan),

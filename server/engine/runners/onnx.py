@@ -12,8 +12,8 @@ from bundle.loading import Bundle
 from bundle.manifest import BundleError
 from bundle.shortlist import ListedTokens, open_shortlist
 from bundle.tensors import Precision
-from kernels.log_probabilities import LogProbabilities
 from kernels.onnx_registration import ONNX_RUNTIME, KernelsUnavailable, register, running_kernels
+from kernels.step_candidates import StepCandidates
 from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.engine.model_runner import NO_ROWS, Candidates, check_finite
 from server.engine.runners.encoder_runs import embedded_in_runs, encoded_in_runs
@@ -140,8 +140,9 @@ class OnnxRunner:
             assert self._sessions.decoder is not None, "a request for an encoder has no decoder steps"
             step = _BoundStep(self._sessions.decoder, self.cache, self.token_lists, *key[:3], whole_rows)
         self._steps[key] = step  # at the end: the first was not used for longest
-        self._logit_rows[:num_logit_rows] = logit_rows
-        self._logit_rows[num_logit_rows:num_bound] = 0
+        if num_logit_rows:
+            self._logit_rows[:num_logit_rows] = logit_rows
+            self._logit_rows[num_logit_rows:num_bound] = 0
         return step.run(num_logit_rows)
 
 
@@ -172,12 +173,14 @@ class _BoundStep:
         self._logits = np.empty((num_rows, num_candidates), np.float32)
         self._tokens = np.empty((num_rows, num_candidates), np.int64)
         self._log_normalizer = np.empty(num_rows, np.float32)
-        self._log_probs = LogProbabilities(self._logits, self._log_normalizer)
-        self._with_scores = with_scores
-        addresses = self._tokens.ctypes.data, self._log_probs.values.ctypes.data
+        self._ranked = StepCandidates(
+            self._logits, self._log_normalizer, cache.past_lengths[:num_rows], with_scores=with_scores
+        )
+        log_probs = self._ranked.log_probs
+        addresses = self._tokens.ctypes.data, log_probs.ctypes.data
         self._whole_rows = whole_rows
         self._candidates = Candidates(
-            self._tokens, self._log_probs.values, self._log_normalizer, whole_rows.logits[:0], (), addresses
+            self._tokens, log_probs, self._log_normalizer, whole_rows.logits[:0], (), addresses
         )
         self._keep_alive: list[ort.OrtValue] = []
         self._bind_input(names.PREVIOUS_TOKENS, cache.previous_tokens[:num_rows])
@@ -225,9 +228,8 @@ class _BoundStep:
 
     def run(self, num_logit_rows: int) -> Candidates:
         self._session.run_with_iobinding(self._binding)
-        check_finite(self._logits)
-        if self._with_scores:
-            self._log_probs.update()
+        if self._ranked.update():
+            check_finite(self._logits)  # raises the error
         if not num_logit_rows and not self._whole_rows.queries:
             return self._candidates
         return replace(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bundle.loading import load_bundle
+from kernels.step_candidates import StepCandidates
 from server.engine.model_runner import NotFinite, check_finite
 from server.interface.errors import EngineFailed
 from server.interface.request import Request, Timings
@@ -18,6 +19,7 @@ from server.workers.messages import AdmissionMessage, EngineSettings, SubmitMess
 from server.workers.process_main import BrokenRunner, _Worker
 from tests.fakes.sentence_params import sentence_params
 
+_update = StepCandidates.update
 SETTINGS = EngineSettings("cpu", threads=1, max_rows=8, max_encoder_tokens=512, niceness=0)
 
 
@@ -42,6 +44,11 @@ def _fail(*_: object) -> NoReturn:
     raise RuntimeError("Non-zero status code returned while running MatMul node")
 
 
+def _damaged(candidates: StepCandidates) -> int:
+    candidates._logits.fill(np.nan)
+    return _update(candidates)
+
+
 def _steps(worker: _Worker) -> None:
     for _ in range(5):
         worker.run_step()
@@ -55,15 +62,14 @@ def test_a_worker_whose_model_fails_exits_without_an_answer(
     source = open_tokenizer(load_bundle(DEFAULT_MODEL)).encode("Good morning.")
     request = Request(source, sentence_params(), Timings(time.monotonic()))
     if fault == "logits":
-        damage = "server.engine.runners.onnx.check_finite"
-        monkeypatch.setattr(damage, lambda logits: check_finite(np.full_like(logits, np.nan)))
+        monkeypatch.setattr(StepCandidates, "update", _damaged)
     else:
         monkeypatch.setattr(worker._engine._runner, fault, _fail)
     parent.send(AdmissionMessage([SubmitMessage.of(request)], []))
     with pytest.raises(BrokenRunner):
         _steps(worker)
     assert not parent.poll()
-    worker._engine.has_broken_runner = False
+    worker._engine._runs.have_failed = False
     monkeypatch.undo()
     parent.send(AdmissionMessage([SubmitMessage.of(Request(source, sentence_params(), Timings(0.0)))], []))
     for _ in range(20):

@@ -157,6 +157,7 @@ class DeviceRunner:
             # As the device computes them, see export/graphs/parts_layout.py.
             following.past_lengths = np.minimum(ahead.past_lengths[:num_rows] + 1, cache.shapes.max_target_tokens - 1)
             self._ahead = following
+        cache.past_lengths[:num_rows] += 1
         nothing = np.full(num_rows, np.nan, np.float32)
         no_logits = np.empty((0, self._buffers.vocab_size), np.float32)
         return Candidates(tokens[:, None].astype(np.int64), nothing[:, None], nothing, no_logits)
@@ -197,6 +198,7 @@ class DeviceRunner:
         normalizer = buffers.normalizer[:num_rows]
         num_candidates = min(num_candidates, buffers.num_ranked)
         check_finite(buffers.candidate_logits[:num_rows])
+        self._cache.past_lengths[:num_rows] += 1
         return Candidates(
             buffers.candidates[:num_rows, :num_candidates],
             buffers.candidate_logits[:num_rows, :num_candidates] - normalizer[:, None],

@@ -114,7 +114,6 @@ def _begun(runner: DeviceRunner, bundle: Bundle, number: int) -> None:
 
 def _advance(runner: DeviceRunner, num_rows: int) -> list[int]:
     tokens = runner.decode(num_rows, 1, False).tokens[:, 0]
-    runner.cache.past_lengths[:num_rows] += 1
     runner.cache.previous_tokens[:num_rows] = tokens
     return [int(token) for token in tokens]
 
@@ -183,7 +182,6 @@ def test_a_row_that_continues_beyond_its_limit_writes_no_other_row(layouts: Layo
     limit = layouts.parts.config.shapes.max_target_tokens
     for _ in range(limit):
         tokens = runner.decode(2, 1, False).tokens[:, 0]
-        runner.cache.past_lengths[:2] += 1
         runner.cache.previous_tokens[:2] = tokens
     runner.cache.past_lengths[0] = 0  # begins again while the other is full
     runner.cache.previous_tokens[0] = runner.start_token
