@@ -98,6 +98,11 @@ class Scheduler:
         return len(self._waiting)
 
     @property
+    def has_news(self) -> bool:
+        """Whether an admission may change the batch of a replica."""
+        return bool(self._waiting or self._cancelled)
+
+    @property
     def num_running(self) -> int:
         """Requests admitted and not yet retired."""
         return sum(len(running) for running in self._running)

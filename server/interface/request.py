@@ -248,7 +248,8 @@ class Request:
                 raise InvalidRequest(
                     f"`{name}` must have {fewest} to {most} tokens with this model. Given: {len(tokens)}"
                 )
-            if len(tokens) and not 0 <= (least := int(np.min(tokens))) <= (largest := int(np.max(tokens))) < vocab_size:
+            if len(tokens) and _largest(tokens) >= vocab_size:
+                least, largest = int(np.min(tokens)), int(np.max(tokens))
                 wrong = least if least < 0 else largest
                 raise InvalidRequest(
                     f"tokens of `{name}` must be from 0 to {vocab_size - 1} with this model. Given: {wrong}"
@@ -260,18 +261,24 @@ def check_all_tokens(requests: Sequence[Request], shapes: Shapes) -> None:
 
     All sources are searched at once where no request has other tokens: NumPy takes microseconds for each search.
     """
-    sources = [request.source for request in requests]
-    if len(requests) > 1 and all(
-        0 < len(request.source) <= shapes.max_source_tokens
-        and not request.params.target_prefix
-        and not request.params.forced_target
+    are_unusual = any(
+        request.params.target_prefix
+        or request.params.forced_target
+        or not 0 < len(request.source) <= shapes.max_source_tokens
         for request in requests
-    ):
-        tokens = np.concatenate(sources)
-        if tokens.min() >= 0 and tokens.max() < shapes.vocab_size:
+    )
+    if not are_unusual and len(requests) > 1:
+        tokens = np.concatenate([request.source for request in requests])
+        if _largest(tokens) < shapes.vocab_size:
             return
     for request in requests:
         request.check_tokens(shapes)
+
+
+def _largest(tokens: TokenIds | Tokens) -> int:
+    """Return the largest token; a negative one counts as larger than all others, so that one search finds both."""
+    array = np.asarray(tokens)
+    return int(array.view(np.dtype(f"u{array.itemsize}")).max())
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,6 +257,8 @@ class EnginePool:
     def _wake(self) -> None:
         for engine in self._engines:
             engine.wake()
+            if not self._scheduler.has_news:
+                return
 
     def status(self) -> WorkerStatus:
         """Return the present status of the engines."""
