@@ -14,17 +14,11 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bundle.loading import Bundle
 from bundle.manifest import BundleError, Shapes
-from bundle.tensors import SHORTLIST_FILE
-from bundle.tokenizer_files import TARGET_VOCABULARY_FILE
 
 _MAGIC: Final = 0xF11A48D5013417F5
 _HEADER: Final = struct.Struct("<6Q")
 _CHECKED_FROM: Final = 16  # the checksum covers whole words of eight bytes from here on
-_MULTIPLE: Final = 8
-# The widest beam search reads 16 candidates of a row.
-_MIN_TOKENS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,58 +76,6 @@ def read_shortlist(path: Path, shapes: Shapes, *, verify_checksum: bool = True) 
     if num_tokens and (largest := int(tokens.max())) >= shapes.target_vocab_size:
         raise BundleError(f"{path.name}: its tokens must be below {shapes.target_vocab_size}. Given: {largest}")
     return Shortlist(num_first, max_listed, offsets, tokens)
-
-
-def open_shortlist(bundle: Bundle) -> "ListedTokens":
-    """Return the lists of a bundle with a shortlist. Raises `BundleError` if the file does not fit the model."""
-    config = bundle.config
-    # The digest of the file was compared when the bundle was loaded.
-    shortlist = read_shortlist(bundle.file(SHORTLIST_FILE), config.shapes, verify_checksum=False)
-    special = config.special_tokens
-    return ListedTokens(
-        shortlist,
-        config.shapes.target_vocab_size,
-        (special.end_of_sequence, *special.suppressed),
-        is_shared=TARGET_VOCABULARY_FILE not in config.files,
-    )
-
-
-class ListedTokens:
-    """Target tokens that the translation of a source may have.
-
-    As in Marian, the tokens of the source themselves are among them if it shares its vocabulary with the target
-    (`is_shared`), and further ones from the beginning of the vocabulary make their number a multiple of eight. `always`
-    are tokens of every list: the end of the sequence, and the suppressed ones, which count in scores.
-    """
-
-    def __init__(self, shortlist: Shortlist, num_tokens: int, always: Sequence[int], *, is_shared: bool) -> None:
-        self._offsets = shortlist.offsets.tolist()
-        self._tokens = shortlist.tokens.astype(np.int32)
-        self._num_listed = len(self._offsets) - 1
-        self._num_first = min(shortlist.num_first, num_tokens)
-        self._num_tokens = num_tokens
-        self._always = np.union1d(np.arange(self._num_first), always).astype(np.int32)
-        self._is_shared = is_shared
-
-    def of(self, source: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the tokens for a source [source_len], in ascending order."""
-        listed = (token for token in set(source.tolist()) if token < self._num_listed)
-        parts = [self._tokens[self._offsets[token] : self._offsets[token + 1]] for token in listed]
-        if self._is_shared:
-            parts.append(source[source < self._num_tokens])
-        # NumPy sorts 1,300 of these faster than it finds them in 32,000 flags.
-        found = np.concatenate((self._always, *parts))
-        found.sort()
-        found = found[np.concatenate((found[:1] >= 0, found[1:] != found[:-1]))]
-        wanted = min(max(-(-found.size // _MULTIPLE) * _MULTIPLE, _MIN_TOKENS), self._num_tokens)
-        if missing := wanted - found.size:
-            # At most as many tokens are listed between the first ones and those that are added here.
-            is_free = np.ones(min(self._num_first + found.size + missing, self._num_tokens), np.bool_)
-            is_free[: self._num_first] = False
-            is_free[found[: found.searchsorted(is_free.size)]] = False
-            found = np.concatenate((found, is_free.nonzero()[0][:missing].astype(np.int32)))
-            found.sort()
-        return found
 
 
 def _checksum(content: bytes) -> int:

@@ -38,7 +38,7 @@ from benchmarks.random_marian_files import (
 )
 from bundle import tensors as names
 from bundle.loading import Bundle
-from bundle.shortlist import ListedTokens, Shortlist, read_shortlist
+from bundle.shortlist import Shortlist, read_shortlist
 from export.exporter import export_bundle
 from model.checkpoints.weights import build_model
 from model.families.marian.description import Description
@@ -46,6 +46,7 @@ from model.families.marian.native_reading import stored_names
 from model.families.marian.tensor_files import read_tensors
 from model.families.registry import read_checkpoint
 from model.transformer import Transformer
+from server.engine.listed_tokens import ListedTokens
 from server.engine.runners.onnx import OnnxRunner, OnnxSessions
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import SentenceParams

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from bundle.shortlist import ListedTokens
 from server.engine.cache_memory import lazy_zeros
 from server.engine.kv_cache import KVCache
+from server.engine.listed_tokens import ListedTokens
 from server.interface.request import TokenIds
 
 

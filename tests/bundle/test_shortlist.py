@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bundle.manifest import BundleError, Shapes
-from bundle.shortlist import ListedTokens, Shortlist, read_shortlist
+from bundle.shortlist import Shortlist, read_shortlist
 
 SHAPES = Shapes(
     vocab_size=50,
@@ -48,26 +48,6 @@ def test_the_layout_is_that_of_the_published_files() -> None:
     for word in (2, 2, 3, 3, 0, 1, 3, 7 + (5 << 32)):
         checksum ^= (word + 0x9E3779B9 + (checksum << 6) + (checksum >> 2)) % 2**64
     assert header[1] == checksum
-
-
-def test_a_list_has_the_first_tokens_those_of_the_source_and_a_multiple_of_eight(file: Path) -> None:
-    shortlist = read_shortlist(file, SHAPES)
-    listed = ListedTokens(shortlist, 60, (30,), is_shared=False).of(np.array([1, 8, 1, 49], np.int32))
-    expected = {0, 1, 2, 3, 30, 40, 59, 42}
-    assert expected < set(listed.tolist())
-    # The others are the first ones that are not listed.
-    assert set(listed.tolist()) - expected == set(range(4, 28))
-    assert listed.tolist() == sorted(listed.tolist())
-    assert listed.dtype == np.int32
-    shared = ListedTokens(shortlist, 60, (30,), is_shared=True).of(np.array([1, 8, 1, 49], np.int32))
-    assert 49 in shared
-    assert 49 not in listed
-    assert shared.size == 32
-
-
-def test_a_list_never_exceeds_the_vocabulary() -> None:
-    shortlist = Shortlist.of_lists(2**63, [[1]])
-    assert ListedTokens(shortlist, 13, (), is_shared=True).of(np.array([0, 12])).tolist() == list(range(13))
 
 
 def _with(content: bytes, offset: int, value: int) -> bytes:

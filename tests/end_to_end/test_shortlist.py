@@ -12,10 +12,11 @@ import pytest
 from benchmarks.random_marian_files import MarianShape, write_random_model
 from bundle.loading import Bundle, load_bundle
 from bundle.manifest import BundleError
-from bundle.shortlist import ListedTokens, Shortlist, open_shortlist
+from bundle.shortlist import Shortlist
 from bundle.tensors import SHORTLIST_FILE, Precision
 from export.exporter import export_bundle
 from export.shortlist import add_shortlist
+from server.engine.listed_tokens import ListedTokens
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Completion, Request, SentenceParams
 from tests.end_to_end.exported import Exported, driven_engine
@@ -56,7 +57,7 @@ def _requests() -> list[Request]:
 
 
 def test_a_request_has_the_tokens_of_its_list_and_the_same_ones_alone(bundle: Bundle) -> None:
-    listed: ListedTokens = open_shortlist(bundle)
+    listed: ListedTokens = ListedTokens.open(bundle)
     together = driven_engine(bundle).run(_requests())
     beyond_the_list = 0
     for each, completion in zip(_requests(), together, strict=True):
@@ -88,7 +89,7 @@ def test_a_shortlist_of_all_tokens_changes_nothing(bundle: Bundle, tmp_path: Pat
 
 def test_options_that_name_tokens_see_all_of_them(bundle: Bundle) -> None:
     source = SOURCES[5]
-    listed = set(open_shortlist(bundle).of(np.array(source, np.int32)).tolist())
+    listed = set(ListedTokens.open(bundle).of(np.array(source, np.int32)).tolist())
     others = [token for token in range(3, VOCAB - 1) if token not in listed]
     required = (others[0], others[1])
     engine = driven_engine(bundle)

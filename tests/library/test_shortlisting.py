@@ -5,10 +5,10 @@ import pytest
 from typer.testing import CliRunner
 
 from bundle.loading import load_bundle
-from bundle.shortlist import open_shortlist
 from bundle.tensors import SHORTLIST_FILE
 from export.recovery.reading import read_bundle
 from kvasir import app
+from server.engine.listed_tokens import ListedTokens
 from server.text.tokenizers.registry import open_tokenizer
 
 PAIRS = (
@@ -31,7 +31,7 @@ def test_a_bundle_gets_a_shortlist_of_the_data(bundle: Path, tmp_path: Path) -> 
     assert result.exit_code == 0, result.output
     assert "from 9 pairs" in result.stdout
     loaded = load_bundle(bundle)
-    tokenizer, listed = open_tokenizer(loaded), open_shortlist(loaded)
+    tokenizer, listed = open_tokenizer(loaded), ListedTokens.open(loaded)
     tokens = set(listed.of(tokenizer.encode("The dog is old.")).tolist())
     assert set(tokenizer.encode_target("Hund")) <= tokens
     assert loaded.config.special_tokens.end_of_sequence in tokens

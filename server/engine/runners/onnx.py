@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from bundle import tensors as names
 from bundle.loading import Bundle
 from bundle.manifest import BundleError
-from bundle.shortlist import ListedTokens, open_shortlist
 from bundle.tensors import Precision
 from kernels.onnx_registration import ONNX_RUNTIME, KernelsUnavailable, register, running_kernels
 from kernels.step_candidates import StepCandidates
 from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
+from server.engine.listed_tokens import ListedTokens
 from server.engine.model_runner import NO_ROWS, Candidates, check_finite
 from server.engine.runners.encoder_runs import embedded_in_runs, encoded_in_runs
 from server.engine.token_lists import TokenLists
@@ -43,7 +43,7 @@ class OnnxSessions:
         """Load the graphs with `threads` threads a run. Raises `BundleError` if a file cannot be loaded."""
         encoder = _open_session(bundle, names.ENCODER_FILE, threads)
         has_decoder = bundle.config.has_decoder
-        listed = open_shortlist(bundle) if bundle.config.has_shortlist else None
+        listed = ListedTokens.open(bundle) if bundle.config.has_shortlist else None
         return cls(bundle, listed, encoder, _open_session(bundle, names.DECODER_FILE, threads) if has_decoder else None)
 
 
