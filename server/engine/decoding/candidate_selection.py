@@ -36,8 +36,8 @@ class CandidateSelection:
         self._prefix_len = len(params.target_prefix)
         self._is_beam = params.sampling is None and params.beam_size > 1
         is_plain = self._is_beam and not self._processors and not params.options.return_alternatives
-        self._only_adds_required = bool(required) and is_plain
-        self.reads_prefixes = not self._only_adds_required
+        self.takes_graph_candidates = bool(required) and is_plain
+        """Whether the candidates of the graph and the required tokens are enough, whatever the prefixes are."""
 
     @staticmethod
     def is_requested(params: SentenceParams) -> bool:
@@ -56,7 +56,7 @@ class CandidateSelection:
         if rows.step_logits is None:
             return Selected(rows.tokens, rows.log_probs, rows.log_probs)
         num_best = num_candidates - self._required.size
-        if self._only_adds_required and num_best <= rows.tokens.shape[1]:
+        if self.takes_graph_candidates and num_best <= rows.tokens.shape[1]:
             best_tokens, best = rows.tokens[:, :num_best], rows.log_probs[:, :num_best]
             tokens, log_probs = self._with_required(best_tokens, best, rows.log_probs_of(self._required))
             return Selected(tokens, log_probs, log_probs)

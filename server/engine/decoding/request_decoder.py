@@ -43,7 +43,8 @@ class RequestDecoder:
             self._recorder = TokenRecorder(params, self.attention, end_token)
             self._coverage = CoveragePenalty(params, self._recorder) if has_coverage else None
         has_first_token = params.first_token is not None
-        self._reads_prefixes = self._selection.reads_prefixes or self._recorder is not None or has_first_token
+        takes_prefixes = self._recorder is not None or has_first_token
+        self._reads_prefixes = takes_prefixes or not self._selection.takes_graph_candidates
 
     @classmethod
     def of(cls, params: SentenceParams, end_token: int, attention_scale: float) -> "RequestDecoder | None":
@@ -91,7 +92,8 @@ class RequestDecoder:
                 return
             request_rows = self._request_rows(outputs, rows, is_forced=False)
             num_wanted = search.num_candidates
-            if isinstance(search, ConstrainedBeamSearch):
+            # A processor may forbid what the graph found.
+            if isinstance(search, ConstrainedBeamSearch) and self._selection.takes_graph_candidates:
                 num_wanted = search.num_wanted(index, request_rows.tokens)
             prefixes = search.prefixes(index) if self._reads_prefixes else _NO_PREFIXES
             selected, selected_log_probs = self.select(prefixes, num_wanted, request_rows)

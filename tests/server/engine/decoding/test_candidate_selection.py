@@ -57,7 +57,7 @@ def test_best_candidates_of_the_graph_are_not_searched_again() -> None:
     best = np.argsort(-log_probs, axis=1)[:, :8]
     best_log_probs = np.take_along_axis(log_probs, best, axis=1)
     selection = CandidateSelection(sentence_params(2, required_phrases=((7, 1), (int(best[0, 2]),))), END)
-    assert not selection.reads_prefixes
+    assert selection.takes_graph_candidates
     by_graph, by_logits = (
         selection.select(
             np.empty((0, 0), np.int32),
@@ -72,7 +72,7 @@ def test_best_candidates_of_the_graph_are_not_searched_again() -> None:
 
 def test_required_tokens_that_a_processor_changes_are_searched_in_all_logits() -> None:
     params = sentence_params(2, required_phrases=((4,),), suppress_tokens=(1,))
-    assert CandidateSelection(params, END).reads_prefixes
+    assert not CandidateSelection(params, END).takes_graph_candidates
     found = _select(params, 3)
     assert found.tokens.tolist() == [[3, 2, 4], [0, 5, 4]]
 
