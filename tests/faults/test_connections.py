@@ -34,7 +34,8 @@ _VALUES = (
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    yield from started("--threads", "1")
+    # A slow machine takes longer for a burst than requests may wait.
+    yield from started("--threads", "1", "--max-queue-seconds", "60")
 
 
 def test_requests_that_are_sent_faster_than_their_responses_are_read_take_no_memory(served: Served) -> None:

@@ -46,17 +46,24 @@ def test_connections_without_a_request_make_room_for_others(served: Served) -> N
     assert int(str(line["limit"])) < MAX_DESCRIPTORS
 
 
+def _begin_translation(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.sendall(_TRANSLATION[:-1])
+
+
 def test_connections_with_requests_leave_room_for_probes(served: Served) -> None:
     models = closing(PROBE.replace(b"/health/live", b"/v1/models"))
     with contextlib.ExitStack() as stack:
         working = [stack.enter_context(connect(served)) for _ in range(MAX_DESCRIPTORS)]
         for connection in working:
-            with contextlib.suppress(OSError):
-                connection.sendall(_TRANSLATION[:-1])
+            _begin_translation(connection)
         give_up = time.monotonic() + PATIENCE_SECONDS
         while b" 503 " not in exchange(served, models):
             assert time.monotonic() < give_up
             assert b" 200 " in exchange(served, closing(PROBE))
+            # The server closed a connection whose request it had not read yet.
+            working.append(stack.enter_context(connect(served)))
+            _begin_translation(working[-1])
         answers = []
         for connection in working:  # the connections that began first are served
             with contextlib.suppress(OSError):
