@@ -10,12 +10,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from bundle.home_folder import home_folder
 from bundle.loading import load_bundle
 from bundle.manifest import BundleConfig, BundleError
 
-VARIABLE: Final = "KVASIR_HOME"
 ORIGIN_FILE: Final = "origin.json"
-_DEFAULT: Final = "~/.cache/kvasir"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Home:
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Home":
         """Return the folder that KVASIR_HOME names, or the default one."""
-        return cls(Path(environment.get(VARIABLE) or _DEFAULT).expanduser())
+        return cls(home_folder(environment))
 
     def folder(self, name: str, precision: str) -> Path:
         """Return the folder of a model, present or not."""

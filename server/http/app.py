@@ -41,7 +41,7 @@ from server.operations.loop_lag import watch_event_loop
 from server.operations.metrics import Metrics
 from server.operations.model_loading import open_engines
 from server.operations.settings import Settings
-from server.text.language_detection import load_identifier
+from server.text.language_identifier import load_identifier
 
 _DESCRIPTION = """Translation by encoder-decoder Transformers with continuous batching.
 

@@ -15,7 +15,8 @@ from server.operations.bundle_search import bundle_folders
 from server.operations.cpu_count import usable_cpus
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings
-from server.text.language_detection import Detector, load_identifier
+from server.text.language_detection import Detector
+from server.text.language_identifier import load_identifier
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation.glossary_store import GlossaryStore
 from server.workers.engine_pool import EnginePool

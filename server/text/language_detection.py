@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from py3langid.langid import MODEL_FILE, LanguageIdentifier
+from server.text.language_identifier import load_identifier
 
 # Characters of a text that are read: more do not change the result, and take time on the event loop.
 _MAX_CHARACTERS = 2000
@@ -96,12 +96,6 @@ def label_of(tag: str) -> str:
 def has_letters(text: str) -> bool:
     """Return whether there is a letter."""
     return any(map(str.isalpha, text))
-
-
-@cache
-def load_identifier() -> LanguageIdentifier:
-    """Return the model of the library, loaded once a process: it takes a second, and 95 MB."""
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
 @cache

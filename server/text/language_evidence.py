@@ -6,7 +6,8 @@ from collections.abc import Collection
 from functools import lru_cache
 
 from server.text.function_words import distinctive_words, function_words, words_of_others
-from server.text.language_detection import label_of, load_identifier, readable
+from server.text.language_detection import label_of, readable
+from server.text.language_identifier import load_identifier
 from server.text.language_tags import primary_language
 from server.text.scripts import main_script, scripts_of
 
@@ -75,14 +76,14 @@ class LanguageEvidence:
         return self._is_in(text, is_target=False)
 
     def _is_in(self, text: str, *, is_target: bool) -> bool:
-        if not _knows(self._source) or (is_target and not _knows(self._target)):
-            return False
         words = _WORD.findall(text)
         without_names = words if text.isupper() else [word for word in words if not word[0].isupper()]
         if len(set(words)) < _MIN_WORDS or sum(map(len, words)) < _MIN_LETTERS or not without_names:
             return False
         # The detector takes longer than all other checks, and short sentences seldom convince it.
         if len(words) < _FEW_WORDS and text.isascii() and self._foreign_words.isdisjoint(map(str.lower, words)):
+            return False
+        if not _knows(self._source) or (is_target and not _knows(self._target)):
             return False
         margin, of_target = _margins(text, self._source, self._target)
         if is_target:

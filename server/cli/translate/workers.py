@@ -19,7 +19,7 @@ from server.cli.offline_options import OfflineOptions
 from server.cli.translate.blocks import Block, BlockTranslator, TranslatedBlock
 from server.interface.errors import EngineFailed
 from server.text.items.matching import compile_patterns
-from server.text.language_detection import load_identifier
+from server.text.language_identifier import load_identifier
 from server.translation.limits import TranslationLimits
 from server.workers.message_pipe import MessagePipe
 

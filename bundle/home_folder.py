@@ -1,0 +1,13 @@
+"""The folder of what Kvasir keeps on disk: pulled models, and files that it makes once to start faster."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+VARIABLE: Final = "KVASIR_HOME"
+_DEFAULT: Final = "~/.cache/kvasir"
+
+
+def home_folder(environment: Mapping[str, str]) -> Path:
+    """Return the folder that KVASIR_HOME names, or the default one. Raises `RuntimeError` if the user has no home."""
+    return Path(environment.get(VARIABLE) or _DEFAULT).expanduser()
