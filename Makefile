@@ -29,9 +29,13 @@ RAY := $(VENV)-ray
 # Installing compiles the native operators too, so their sources count among what an installation depends on.
 REQUIREMENTS := pyproject.toml constraints.txt setup.py $(wildcard kernels/source/*)
 KERNELS := kernels/libkvasir.so
-# pip shows nothing of a build that went through, and one without operators does.
-WARN_IF_SLOW := test -f $(KERNELS) || echo "$(KERNELS) was not built, and int8 models run more slowly without it;" \
-	"to see why: $(BIN)/python -m pip install -v -e ." >&2
+# pip shows nothing of a build that went through, and one without operators does. Modules of an editable installation
+# have no bytecode: where PYTHONDONTWRITEBYTECODE is set, every start would compile them.
+define FINISH_INSTALLATION
+	@test -f $(KERNELS) || echo "$(KERNELS) was not built, and int8 models run more slowly without it;" \
+		"to see why: $(BIN)/python -m pip install -v -e ." >&2
+	@$(BIN)/python -m compileall -q kvasir.py bundle kernels library server
+endef
 
 # Tests start some hundred processes, and without files of bytecode each of them compiles every module again: a third of
 # the time until a server listens.
@@ -57,7 +61,7 @@ $(BIN)/python:
 $(SERVE_STAMP): $(REQUIREMENTS) | $(BIN)/python
 	@echo "Installing Kvasir for serving and compiling its native operators (about 200 MB)"
 	@$(call pip-install,$(VENV),-c constraints.txt -e .)
-	@$(WARN_IF_SLOW)
+	$(FINISH_INSTALLATION)
 	@touch $@
 
 # torch comes first and alone, so that a CPU build offered beside the default one is the one taken.
@@ -65,20 +69,20 @@ $(DEV_STAMP): $(REQUIREMENTS) | $(BIN)/python
 	$(INSTALL_TORCH)
 	@echo "Installing Kvasir for export, training, tests and load tests (about 400 MB)"
 	@$(call pip-install,$(VENV),-c constraints.txt -c $(TORCH_PIN) -e '.[dev]')
-	@$(WARN_IF_SLOW)
+	$(FINISH_INSTALLATION)
 	@touch $(SERVE_STAMP) $(DOCS_STAMP) $@
 
 $(BENCH_STAMP): $(REQUIREMENTS) | $(BIN)/python
 	$(INSTALL_TORCH)
 	@echo "Installing Kvasir for benchmarks"
 	@$(call pip-install,$(VENV),-c constraints.txt -c $(TORCH_PIN) -e '.[bench]')
-	@$(WARN_IF_SLOW)
+	$(FINISH_INSTALLATION)
 	@touch $(SERVE_STAMP) $@
 
 $(DOCS_STAMP): $(REQUIREMENTS) | $(BIN)/python
 	@echo "Installing Kvasir and MkDocs"
 	@$(call pip-install,$(VENV),-c constraints.txt -e '.[docs]')
-	@$(WARN_IF_SLOW)
+	$(FINISH_INSTALLATION)
 	@touch $(SERVE_STAMP) $@
 
 venv: $(SERVE_STAMP)  ## Set up .venv for serving (no torch)

@@ -150,8 +150,11 @@ def translate(context: typer.Context) -> None:
     # A reader of the output that stops reading ends the command without a message, as it ends any filter.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     with one_line_errors():
+        gc.disable()  # what is imported stays, and collections would visit it in vain
         from server.cli.command import translate as translation
 
+        gc.freeze()
+        gc.enable()
         run_command(translation, context.args, "kvasir translate")
 
 
