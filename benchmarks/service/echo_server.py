@@ -31,7 +31,8 @@ def main(
         return [engine]
 
     with patch.object(command, "open_engines", open_engines):
-        command.serve(Settings(model=[bundle], port=port))
+        # No request is rejected because more arrive than one process can begin: their number is measured.
+        command.serve(Settings(model=[bundle], port=port, max_queue_seconds=60.0))
 
 
 if __name__ == "__main__":
