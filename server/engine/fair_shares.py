@@ -3,13 +3,12 @@
 from collections import Counter
 from dataclasses import dataclass
 
-# A sentence is queued as if it had arrived later than the sentence before it in its call, by this multiple of the time
-# that its rows take: short calls pass the rest of a long one, which keeps half of the engine meanwhile. The order
-# depends on time only, so every request is admitted eventually.
+# A sentence is queued as if it had arrived later than the one before it in its call, by this multiple of the time that
+# it takes: long calls of a client take turns, and short ones pass their rests.
 _QUEUE_SHARE = 2
 _QUEUE_SECONDS = 0.05  # instead, while the pace is unknown
-# Sentences at the beginning of a call that do not wait for the long calls of the same client.
-_SHORT_CALL = 8
+SHORT_CALL = 8
+"""Sentences at the beginning of a call; the others are its rest, which does not delay short calls."""
 
 
 @dataclass(slots=True, eq=False)
@@ -20,6 +19,11 @@ class QueuedCall:
     next_time: float
     is_further_round: bool = False
     num_queued: int = 0
+
+    @property
+    def is_in_rest(self) -> bool:
+        """Whether the sentence that was queued last is none of those at the beginning."""
+        return self.num_queued > SHORT_CALL and not self.is_further_round
 
 
 class FairShares:
@@ -60,19 +64,18 @@ class FairShares:
             return QueuedCall(client, round_of, is_further_round=True)
         return QueuedCall(client, self.start_time(client, arrived))
 
-    def queue(self, call: QueuedCall, num_rows: int, pace: float) -> float:
-        """Count a sentence as waiting and return its time in the queue, at this pace in rows a second (0: unknown)."""
+    def queue(self, call: QueuedCall, num_rows: int, seconds: float) -> float:
+        """Count a sentence as waiting and return its time in the queue. Its `seconds` of work are 0 if unknown."""
         client, time = call.client, call.next_time
         num_clients = self.num_clients(client)
-        seconds = num_rows / pace if pace else _QUEUE_SECONDS / _QUEUE_SHARE
-        is_rest = call.num_queued >= _SHORT_CALL and not call.is_further_round
-        if num_clients > 1 and is_rest:
+        seconds = seconds or _QUEUE_SECONDS / _QUEUE_SHARE
+        call.num_queued += 1
+        if num_clients > 1 and call.is_in_rest:
             time = max(time, self._next_rest.get(client, time), self._next_call.get(client, time))
             self._next_rest[client] = time + max(_QUEUE_SHARE, num_clients) * seconds
         else:
             call.next_time += _QUEUE_SHARE * seconds
             self._next_call[client] = max(self._next_call.get(client, time), time) + num_clients * seconds
-        call.num_queued += 1
         self._num_present[client] += 1
         self._num_waiting[client] += 1
         self._num_rows[client] += num_rows

@@ -11,30 +11,33 @@ _OVERLOAD_LASTS_SECONDS = 2.0
 
 
 class Pace:
-    """Rows per second of the last finished requests."""
+    """Tokens per second of the last finished requests: source tokens, those of a request once for each of its rows.
+
+    Rows per second would be four times as many with short sentences as with long ones.
+    """
 
     def __init__(self) -> None:
-        self._finished: deque[tuple[float, int]] = deque(maxlen=_PACE_REQUESTS)  # when, and how many rows
-        self._num_rows = 0  # of all of these
+        self._finished: deque[tuple[float, int]] = deque(maxlen=_PACE_REQUESTS)  # when, and how many tokens
+        self._num_tokens = 0  # of all of these
 
-    def add(self, now: float, num_rows: int) -> None:
+    def add(self, now: float, num_tokens: int) -> None:
         """Count a request that finished `now`."""
         if len(self._finished) == _PACE_REQUESTS:
-            self._num_rows -= self._finished[0][1]
-        self._finished.append((now, num_rows))
-        self._num_rows += num_rows
+            self._num_tokens -= self._finished[0][1]
+        self._finished.append((now, num_tokens))
+        self._num_tokens += num_tokens
 
     def clear(self) -> None:
         """Forget all requests."""
         self._finished.clear()
-        self._num_rows = 0
+        self._num_tokens = 0
 
-    def rows_per_second(self) -> float:
+    def tokens_per_second(self) -> float:
         """Return the pace, 0 if it is unknown."""
         if len(self._finished) < 2 or self._finished[-1][0] <= self._finished[0][0]:
             return 0.0
         seconds = self._finished[-1][0] - self._finished[0][0]
-        return (self._num_rows - self._finished[0][1]) / seconds
+        return (self._num_tokens - self._finished[0][1]) / seconds
 
 
 class DelayControl:

@@ -3,19 +3,20 @@
 import heapq
 import math
 import threading
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from server.engine.fair_shares import FairShares, QueuedCall
+from server.engine.fair_shares import SHORT_CALL, FairShares, QueuedCall
 from server.engine.overload import DelayControl, Pace
+from server.engine.waiting_queue import WaitingQueue, num_tokens
 from server.interface.client_identity import limits_of_client
 from server.interface.errors import QueueFull
 from server.interface.request import FinishReason, Request
 
-_MAX_EXCESS = 4  # multiple of `max_waiting` that all clients within their shares may reach together
-_RETRY_AFTER_SECONDS = (1.0, 60.0)
+_MAX_EXCESS = 4  # multiple of `max_waiting` that short calls, and clients within their shares, may reach together
+_MIN_RETRY_SECONDS, _MAX_RETRY_SECONDS = 1.0, 60.0
+_AHEAD_SHARE = 2  # part of `max_encoder_tokens` that may wait for rows: it is before all that arrives meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +35,6 @@ class SchedulerLimits:
     max_rows_ahead: int = 0
     max_queue_seconds: float = math.inf
     num_lent: int = 0
-
-
-class _QueueEntry(NamedTuple):
-    """A waiting request, ordered by time on the clock of `Timings.arrived`, then by id."""
-
-    seconds: float
-    id: int
-    request: Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +69,10 @@ class Scheduler:
         self._limits = limits
         self._lock = threading.Lock()
         self._work_arrived = threading.Condition(self._lock)
-        self._waiting: list[_QueueEntry] = []  # sorted
-        self._rows_waiting = 0
+        self._waiting = WaitingQueue()
         self._running: list[dict[Request, None]] = [{} for _ in range(limits.num_replicas)]
         self._rows_reserved = [0] * limits.num_replicas
+        self._tokens_reserved = [0] * limits.num_replicas
         self._is_absent = [False] * limits.num_replicas
         self._is_lent = True
         self._present: dict[Request, QueuedCall] = {}  # waiting or running
@@ -128,14 +121,14 @@ class Scheduler:
                 self._delay.clear()
             arrived = requests[0].timings.arrived if requests else 0.0
             if requests and call is None and not requests[0].accepted_earlier:
-                self._check_admission(arrived, client)
-            pace = self._pace.rows_per_second()
+                self._check_admission(arrived, client, is_long=len(requests) > SHORT_CALL)
+            pace = self._pace.tokens_per_second()
             if call is None:
                 call = self._shares.begin_call(client, arrived, requests[0].round_of if requests else None)
             for request in requests:
-                time = self._shares.queue(call, request.params.num_rows, pace)
-                insort(self._waiting, _QueueEntry(time, request.id, request))
-            self._rows_waiting += sum(request.params.num_rows for request in requests)
+                seconds = num_tokens(request) / pace if pace else 0.0
+                time = self._shares.queue(call, request.params.num_rows, seconds)
+                self._waiting.add(request, time, is_rest=call.is_in_rest)
             self._present.update(dict.fromkeys(requests, call))
             for request in requests:
                 if request.deadline is not None:
@@ -144,9 +137,9 @@ class Scheduler:
             return call
 
     def check_admission(self, now: float, client: str = "") -> None:
-        """Raise `QueueFull` if `submit` would, for a call of this client that begins `now`."""
+        """Raise `QueueFull` if `submit` would, for a short call of this client that begins `now`."""
         with self._lock:
-            self._check_admission(now, client)
+            self._check_admission(now, client, is_long=False)
 
     def cancel(self, requests: Iterable[Request]) -> None:
         """Drop these requests at the next admission, unless they have ended."""
@@ -196,20 +189,17 @@ class Scheduler:
             admitted: list[Request] = []
             if may_admit and self._waiting and self._may_admit(replica):
                 num_present = sum(map(self._may_admit, range(self._limits.num_replicas)))
-                share = -(-(sum(self._rows_reserved) + self._rows_waiting) // num_present)
-                num_tokens = 0
-                max_reserved = self._limits.max_rows + self._limits.max_rows_ahead
+                share = -(-(sum(self._rows_reserved) + self._waiting.num_rows) // num_present)
+                num_encoded = 0
                 while self._waiting and self._rows_reserved[replica] < share:
-                    request = self._waiting[0].request
-                    rows = request.params.num_rows
-                    num_tokens += len(request.source)
-                    if self._rows_reserved[replica] + rows > max_reserved:
+                    request = self._waiting.head
+                    num_encoded += len(request.source)
+                    is_too_much = admitted and num_encoded > self._limits.max_encoder_tokens
+                    if is_too_much or not self._has_room(replica, request.params.num_rows):
                         break
-                    if admitted and num_tokens > self._limits.max_encoder_tokens:
-                        break
-                    del self._waiting[0]
-                    self._rows_waiting -= rows
-                    self._rows_reserved[replica] += rows
+                    self._waiting.take()
+                    self._rows_reserved[replica] += request.params.num_rows
+                    self._tokens_reserved[replica] += num_tokens(request)
                     self._running[replica][request] = None
                     self._shares.admit(self._present[request])
                     request.timings.admitted = now
@@ -221,7 +211,7 @@ class Scheduler:
         with self._lock:
             for request in requests:
                 self._forget(replica, request)
-                self._pace.add(now, request.params.num_rows)
+                self._pace.add(now, num_tokens(request))
 
     def _may_admit(self, replica: int) -> bool:
         is_own = replica < self._limits.num_replicas - self._limits.num_lent
@@ -230,6 +220,7 @@ class Scheduler:
     def _forget(self, replica: int, request: Request) -> None:
         del self._running[replica][request]
         self._rows_reserved[replica] -= request.params.num_rows
+        self._tokens_reserved[replica] -= num_tokens(request)
         self._shares.end(self._present.pop(request), request.params.num_rows)
         self._cancelled.pop(request, None)
 
@@ -239,23 +230,21 @@ class Scheduler:
         dropped = [(request, reason) for request, reason in self._cancelled.items() if request in running]
         for request, _ in dropped:
             self._forget(replica, request)
-        waiting = [entry.request for entry in self._waiting if entry.request in self._cancelled]
-        if waiting:
-            self._waiting = [entry for entry in self._waiting if entry.request not in self._cancelled]
-            self._rows_waiting -= sum(request.params.num_rows for request in waiting)
-            for request in waiting:
-                call = self._present.pop(request)
-                self._shares.admit(call)
-                self._shares.end(call, request.params.num_rows)
-            dropped += [(request, self._cancelled.pop(request)) for request in waiting]
+        waiting = self._waiting.remove(self._cancelled)
+        for request in waiting:
+            call = self._present.pop(request)
+            self._shares.admit(call)
+            self._shares.end(call, request.params.num_rows)
+        dropped += [(request, self._cancelled.pop(request)) for request in waiting]
         return dropped
 
-    def _check_admission(self, now: float, client: str) -> None:
+    def _check_admission(self, now: float, client: str, *, is_long: bool) -> None:
         """Raise `QueueFull` for a call that begins `now` if the queue is full or was too slow for a while.
 
         Also if the client has a limit of its own and reached it.
 
-        A full queue still takes calls of clients that have less than their share of it.
+        Rests of long calls fill the queue for long calls only: short ones pass them. A full queue still takes calls of
+        clients that have less than their share of it.
         """
         waiting, max_waiting = len(self._waiting), self._limits.max_waiting
         own, own_limit = self._shares.num_waiting(client), limits_of_client.get().waiting_sentences
@@ -265,35 +254,45 @@ class Scheduler:
             raise QueueFull(message, retry_after)
         num_clients = self._shares.num_clients(client)
         has_its_share = own >= max_waiting // num_clients
-        if waiting >= max_waiting and (has_its_share or waiting >= _MAX_EXCESS * max_waiting):
+        is_full = (waiting if is_long else self._waiting.num_beginnings) >= max_waiting
+        if (is_full and has_its_share) or waiting >= _MAX_EXCESS * max_waiting:
             retry_after = self._retry_after_seconds()
-            raise QueueFull(
-                f"the queue is full: {waiting} of {max_waiting} sentences waiting; "
-                f"retry after {math.ceil(retry_after)} s",
-                retry_after,
-            )
+            message = f"the queue is full: {waiting} of {max_waiting} sentences waiting"
+            raise QueueFull(f"{message}; retry after {math.ceil(retry_after)} s", retry_after)
         if num_clients > 1 and self._shares.is_below_share(client, self._limits.num_replicas * self._limits.max_rows):
             return  # the queue is long because of others
         delay = self._expected_delay_seconds(self._shares.start_time(client, now))
         # Beside others, a client above its share has no bursts.
         is_too_long = delay > self._limits.max_queue_seconds if num_clients > 1 else self._delay.rejects(now, delay)
         if is_too_long:
-            retry_after, limit = self._retry_after_seconds(), self._limits.max_queue_seconds
-            raise QueueFull(
-                f"the queue is too slow: the expected wait is {delay:.2f} s of at most {limit:g} s; "
-                f"retry after {math.ceil(retry_after)} s",
-                retry_after,
-            )
+            retry_after, limit = _retry_after(delay), self._limits.max_queue_seconds
+            expected = f"the expected wait is {delay:.2f} s of at most {limit:g} s"
+            raise QueueFull(f"the queue is too slow: {expected}; retry after {math.ceil(retry_after)} s", retry_after)
 
     def _expected_delay_seconds(self, now: float) -> float:
         """Return the time until the rows before a request of `now` are free, at the present pace."""
-        num_before = bisect_left(self._waiting, (now,))
-        rows_before = self._rows_waiting * num_before / max(len(self._waiting), 1)
-        rows_ahead = sum(max(reserved - self._limits.max_rows, 0) for reserved in self._rows_reserved)
-        return (rows_before + rows_ahead) / pace if (pace := self._pace.rows_per_second()) else 0.0
+        if not (pace := self._pace.tokens_per_second()):
+            return 0.0
+        ahead = sum(map(self._num_tokens_ahead, range(self._limits.num_replicas)))
+        return (self._waiting.num_tokens_before(now) + ahead) / pace
+
+    def _has_room(self, replica: int, num_rows: int) -> bool:
+        """Return whether a replica takes a request, if only to encode it ahead of its rows."""
+        max_reserved = self._limits.max_rows + self._limits.max_rows_ahead
+        max_ahead = self._limits.max_encoder_tokens // _AHEAD_SHARE
+        return self._rows_reserved[replica] + num_rows <= max_reserved and self._num_tokens_ahead(replica) < max_ahead
+
+    def _num_tokens_ahead(self, replica: int) -> int:
+        """Return the tokens of requests that this replica has beyond its rows."""
+        num_rows = self._rows_reserved[replica]
+        ahead = num_rows - self._limits.max_rows
+        return self._tokens_reserved[replica] * ahead // num_rows if ahead > 0 else 0
 
     def _retry_after_seconds(self) -> float:
         """Return the time in which the queue empties at the present pace, within limits."""
-        minimum, maximum = _RETRY_AFTER_SECONDS
-        pace = self._pace.rows_per_second()
-        return min(max(self._rows_waiting / pace, minimum), maximum) if pace else minimum
+        pace = self._pace.tokens_per_second()
+        return _retry_after(self._waiting.num_tokens / pace if pace else 0.0)
+
+
+def _retry_after(seconds: float) -> float:
+    return min(max(seconds, _MIN_RETRY_SECONDS), _MAX_RETRY_SECONDS)

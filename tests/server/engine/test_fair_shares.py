@@ -125,8 +125,9 @@ def test_only_the_client_above_its_share_is_rejected_when_the_queue_is_slow() ->
 
 def test_a_queue_filled_by_one_client_takes_the_share_of_another() -> None:
     server = _Server(max_waiting=10)
-    server.send("greedy", 12)
-    with pytest.raises(QueueFull, match="12 of 10 sentences waiting"):
+    for _ in range(10):
+        server.send("greedy")
+    with pytest.raises(QueueFull, match="10 of 10 sentences waiting"):
         server.send("greedy")
     for _ in range(5):
         server.send("modest")
@@ -134,7 +135,7 @@ def test_a_queue_filled_by_one_client_takes_the_share_of_another() -> None:
         server.send("modest")
     with pytest.raises(QueueFull):
         server.send("greedy")
-    for _ in range(17):
+    for _ in range(15):
         server.step()
     assert not server.scheduler._shares._num_present
     assert not server.scheduler._shares._next_call
@@ -153,9 +154,59 @@ def test_clients_of_dropped_requests_are_not_kept() -> None:
 
 def test_long_calls_of_a_client_alone_take_turns() -> None:
     shares = FairShares()
-    times = [[shares.queue(call, 1, pace=10.0) for _ in range(20)] for call in (_call(shares, 0.0), _call(shares, 0.1))]
+    times = [
+        [shares.queue(call, 1, seconds=0.1) for _ in range(20)] for call in (_call(shares, 0.0), _call(shares, 0.1))
+    ]
     assert times[1][-1] - times[0][-1] == pytest.approx(0.1)
 
 
 def _call(shares: FairShares, arrived: float) -> QueuedCall:
     return shares.begin_call("alone", arrived)
+
+
+@pytest.mark.parametrize("num_steps_between", [0, 20, 60])
+def test_a_short_call_does_not_wait_for_many_long_ones_of_the_same_client(num_steps_between: int) -> None:
+    server = _Server(max_waiting=10_000)
+    server.send("same", 30)
+    for _ in range(25):
+        server.step()
+    for _ in range(4):
+        server.send("same", 300)
+        for _ in range(num_steps_between):
+            server.step()
+    for _ in range(60):
+        server.step()
+    for _ in range(10):
+        before = set(server.client_of)
+        server.send("same", 2)
+        short = set(server.client_of) - before
+        for _ in range(4):  # the other half is for the long calls
+            server.step()
+        assert short.isdisjoint(server.client_of)
+
+
+def test_short_calls_leave_turns_to_a_long_one() -> None:
+    server = _Server(max_waiting=10_000)
+    server.send("same", 30)
+    for _ in range(25):
+        server.step()
+    server.send("same", 300)
+    long = set(server.client_of)
+    for _ in range(200):
+        server.send("same")  # one arrives in the time of one: together they are more than the engine can decode
+        server.step()
+    assert 60 <= len(long - set(server.client_of)) <= 100
+
+
+@pytest.mark.parametrize("num_sentences", [1, 8])
+def test_rests_of_long_calls_leave_room_in_the_queue_for_short_calls(num_sentences: int) -> None:
+    server = _Server(max_waiting=20)
+    for _ in range(2):
+        server.send("same", 15)
+    server.send("same", num_sentences)
+    with pytest.raises(QueueFull, match="of 20 sentences waiting"):
+        server.send("same", 9)
+    while server.scheduler.num_waiting < 80:
+        server.send("same", round_of=server.now)
+    with pytest.raises(QueueFull, match="80 of 20 sentences waiting"):
+        server.send("same", num_sentences)

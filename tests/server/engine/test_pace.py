@@ -6,17 +6,17 @@ from server.engine.fair_shares import FairShares
 from server.engine.overload import DelayControl, Pace
 
 
-def test_the_pace_is_that_of_the_rows_behind_the_first_request() -> None:
+def test_the_pace_is_that_of_the_tokens_behind_the_first_request() -> None:
     pace = Pace()
-    assert pace.rows_per_second() == 0
+    assert pace.tokens_per_second() == 0
     pace.add(10.0, 5)
-    assert pace.rows_per_second() == 0
+    assert pace.tokens_per_second() == 0
     pace.add(10.0, 3)
-    assert pace.rows_per_second() == 0  # no time has passed
+    assert pace.tokens_per_second() == 0  # no time has passed
     pace.add(12.0, 1)
-    assert pace.rows_per_second() == 2
+    assert pace.tokens_per_second() == 2
     pace.clear()
-    assert pace.rows_per_second() == 0
+    assert pace.tokens_per_second() == 0
 
 
 def test_the_pace_is_that_of_the_last_256_requests() -> None:
@@ -24,7 +24,7 @@ def test_the_pace_is_that_of_the_last_256_requests() -> None:
     pace.add(0.0, 1000)
     for number in range(256):
         pace.add(100.0 + number, 2)
-    assert pace.rows_per_second() == pytest.approx(2.0)
+    assert pace.tokens_per_second() == pytest.approx(2.0)
 
 
 def test_a_queue_is_an_overload_once_it_was_too_long_for_a_while() -> None:
@@ -51,10 +51,10 @@ def test_half_of_the_delay_ends_a_congestion_and_not_the_memory_of_rejections() 
     assert not delay.rejects(105.0, 1.1)
 
 
-def test_sentences_of_a_call_are_queued_at_half_the_pace_of_their_rows() -> None:
+def test_sentences_of_a_call_are_queued_at_half_the_pace_of_their_work() -> None:
     shares = FairShares()
     call = shares.begin_call("a", 100.0)
-    assert [shares.queue(call, 4, 8.0) for _ in range(3)] == [100.0, 101.0, 102.0]
+    assert [shares.queue(call, 4, 0.5) for _ in range(3)] == [100.0, 101.0, 102.0]
     assert [shares.queue(shares.begin_call("a", 100.0), 1, 0.0) for _ in range(2)] == [100.0, 100.0]
     unknown = FairShares()
     call = unknown.begin_call("a", 100.0)

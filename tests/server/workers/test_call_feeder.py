@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from server.engine.fair_shares import SHORT_CALL
 from server.interface.client_identity import NO_LIMITS, ClientLimits, client_of_call, limits_of_client
 from server.interface.errors import Draining, QueueFull
 from server.workers.engine_pool import EnginePool
@@ -28,8 +29,8 @@ def test_a_call_of_more_sentences_than_the_queue_is_fed_in_turn() -> None:
         nonlocal most
         call = asyncio.create_task(pool.generate([ask(2 + number % 9) for number in range(300)]))
         await queued(pool, MAX_OF_A_CALL)
-        others = [asyncio.create_task(pool.generate([ask(5)])) for _ in range(MAX_WAITING - MAX_OF_A_CALL)]
-        await queued(pool, MAX_WAITING)
+        others = [asyncio.create_task(pool.generate([ask(5)])) for _ in range(MAX_WAITING - SHORT_CALL)]
+        await queued(pool, MAX_WAITING - SHORT_CALL + MAX_OF_A_CALL)
         with pytest.raises(QueueFull):
             await pool.generate([ask(5)])
         pool.start()
@@ -45,7 +46,7 @@ def test_a_call_of_more_sentences_than_the_queue_is_fed_in_turn() -> None:
         run(scenario)
     finally:
         pool.close()
-    assert most <= MAX_WAITING
+    assert most <= MAX_WAITING - SHORT_CALL + MAX_OF_A_CALL
 
 
 def test_a_cancelled_long_call_is_fed_no_more() -> None:
