@@ -28,7 +28,8 @@ class ConnectionTable:
     """Open connections. Beyond `max_connections`, each new one closes the one that has been idle for longest.
 
     Connections without a complete request head are idle, too. While none is, new connections are `excess`: they are
-    served health probes and metrics, and are refused beyond `num_reserved` of them.
+    served health probes and metrics. Beyond `num_reserved` of them, each new one closes an idle one of these, or is
+    refused: two probes at once must not close each other.
     """
 
     def __init__(self, max_connections: int, num_reserved: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -36,34 +37,49 @@ class ConnectionTable:
         self.num_reserved = num_reserved
         self._clock = clock
         self._open: set[Connection] = set()
+        self._excess: set[Connection] = set()
         self._idle: dict[Connection, None] = {}  # the first has been idle for longest
+        self._idle_excess: dict[Connection, None] = {}
         self._num_closed = 0
         self._next_log = 0.0
 
     def add(self, connection: Connection) -> tuple[bool, bool]:
         """Add a new connection. Return whether it is accepted, and whether it is an excess one."""
         while len(self._open) >= self.max_connections and self._idle:
-            oldest = next(iter(self._idle))
-            self.remove(oldest)
-            oldest.close_idle()
-            self.note_closed()
+            self._close_oldest(self._idle)
+        num_working = len(self._open) - len(self._idle_excess)
+        while len(self._open) >= self.max_connections > num_working:
+            self._close_oldest(self._idle_excess)
         num_excess = len(self._open) - self.max_connections
         if num_excess >= self.num_reserved:
-            self.note_closed()
-            return False, True
+            if not self._idle_excess:
+                self.note_closed()
+                return False, True
+            self._close_oldest(self._idle_excess)
         self._open.add(connection)
+        if num_excess >= 0:
+            self._excess.add(connection)
         return True, num_excess >= 0
+
+    def _close_oldest(self, idle: dict[Connection, None]) -> None:
+        oldest = next(iter(idle))
+        self.remove(oldest)
+        oldest.close_idle()
+        self.note_closed()
 
     def set_idle(self, connection: Connection, *, is_idle: bool) -> None:
         """Note that a connection waits for a request, or works on one."""
-        self._idle.pop(connection, None)
+        idle = self._idle_excess if connection in self._excess else self._idle
+        idle.pop(connection, None)
         if is_idle and connection in self._open:
-            self._idle[connection] = None
+            idle[connection] = None
 
     def remove(self, connection: Connection) -> None:
         """Remove a closed connection."""
         self._open.discard(connection)
+        self._excess.discard(connection)
         self._idle.pop(connection, None)
+        self._idle_excess.pop(connection, None)
 
     def __len__(self) -> int:
         """Return the number of open connections."""
@@ -72,7 +88,7 @@ class ConnectionTable:
     @property
     def num_idle(self) -> int:
         """The number of connections without a request in progress."""
-        return len(self._idle)
+        return len(self._idle) + len(self._idle_excess)
 
     def note_closed(self) -> None:
         """Log that a connection is closed for want of descriptors, at most once in five seconds."""

@@ -55,6 +55,36 @@ def test_connections_that_work_are_never_closed_and_the_excess_is_limited() -> N
     assert table.add(_Connection()) == (True, True)
 
 
+def _excess(table: ConnectionTable, number: int) -> list[_Connection]:
+    made = [_Connection() for _ in range(number)]
+    for connection in made:
+        assert table.add(connection) == (True, True)
+        table.set_idle(connection, is_idle=True)
+    return made
+
+
+def test_probes_of_a_full_server_close_each_other_only_beyond_the_reserve() -> None:
+    table = ConnectionTable(2, num_reserved=2)
+    working = _added(table, 2, is_idle=False)
+    first, second = _excess(table, 2)
+    assert not first.is_closed
+    table.set_idle(first, is_idle=False)  # it has a request
+    _excess(table, 1)
+    assert [first.is_closed, second.is_closed] == [False, True]
+    assert not any(connection.is_closed for connection in working)
+    assert (len(table), table.num_idle) == (4, 1)
+
+
+def test_idle_probes_take_no_place_of_other_connections() -> None:
+    table = ConnectionTable(2, num_reserved=2)
+    working = _added(table, 2, is_idle=False)
+    first, second = _excess(table, 2)
+    table.remove(working[0])
+    assert table.add(_Connection()) == (True, False)
+    assert [first.is_closed, second.is_closed] == [True, True]
+    assert len(table) == 2
+
+
 def test_a_connection_that_is_closed_is_not_idle_again() -> None:
     table = ConnectionTable(2, num_reserved=1)
     [connection] = _added(table, 1, is_idle=True)
