@@ -164,12 +164,18 @@ def _call(shares: FairShares, arrived: float) -> QueuedCall:
     return shares.begin_call("alone", arrived)
 
 
-@pytest.mark.parametrize("num_steps_between", [0, 20, 60])
-def test_a_short_call_does_not_wait_for_many_long_ones_of_the_same_client(num_steps_between: int) -> None:
+def _busy_server() -> _Server:
+    """A server that has a pace, and decodes for one client."""
     server = _Server(max_waiting=10_000)
     server.send("same", 30)
     for _ in range(25):
         server.step()
+    return server
+
+
+@pytest.mark.parametrize("num_steps_between", [0, 20, 60])
+def test_a_short_call_does_not_wait_for_many_long_ones_of_the_same_client(num_steps_between: int) -> None:
+    server = _busy_server()
     for _ in range(4):
         server.send("same", 300)
         for _ in range(num_steps_between):
@@ -186,10 +192,7 @@ def test_a_short_call_does_not_wait_for_many_long_ones_of_the_same_client(num_st
 
 
 def test_short_calls_leave_turns_to_a_long_one() -> None:
-    server = _Server(max_waiting=10_000)
-    server.send("same", 30)
-    for _ in range(25):
-        server.step()
+    server = _busy_server()
     server.send("same", 300)
     long = set(server.client_of)
     for _ in range(200):
