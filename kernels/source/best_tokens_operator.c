@@ -19,28 +19,33 @@ typedef struct {
     int out_of_memory;
 } RankingTasks;
 
+Linear multiply_chunk(const Linear *linear, size_t chunk) {
+    const int64_t first = (int64_t)chunk * CHUNK_COLUMNS, left = linear->outputs - first;
+    Linear part = *linear;
+    part.weight += first * part.inputs;
+    part.scales += first;
+    part.sums += first;
+    part.bias += first;
+    part.outputs = left < CHUNK_COLUMNS ? left : CHUNK_COLUMNS;
+    /* Rows whose distance is a power of two compete for the same lines of a cache. */
+    part.stride = ROUND_UP(part.outputs, 16) + 16;
+    part.output = reserve(&logit_scratch, (size_t)(part.rows * part.stride) * sizeof(float));
+    if (part.output != NULL) kernels->multiply(&part, 0, (part.outputs + PANEL_COLUMNS - 1) / PANEL_COLUMNS);
+    return part;
+}
+
 static void rank_task(void *data, size_t chunk) {
     RankingTasks *all = data;
-    Linear linear = all->linear;
-    const int64_t first = (int64_t)chunk * CHUNK_COLUMNS;
-    const int64_t left = linear.outputs - first, count = left < CHUNK_COLUMNS ? left : CHUNK_COLUMNS;
-    float *logits = reserve(&logit_scratch, (size_t)(linear.rows * count + 32) * sizeof(float));
-    if (logits == NULL) {
+    const Linear linear = multiply_chunk(&all->linear, chunk);
+    if (linear.output == NULL) {
         all->out_of_memory = 1;
         return;
     }
-    linear.weight += first * linear.inputs;
-    linear.scales += first;
-    linear.sums += first;
-    linear.bias += first;
-    linear.outputs = count;
-    linear.output = logits;
-    kernels->multiply(&linear, 0, (count + PANEL_COLUMNS - 1) / PANEL_COLUMNS);
-    /* From the last row on: ranking can write after the end of a row. */
-    for (int64_t row = linear.rows - 1; row >= 0; row--) {
+    const int64_t first = (int64_t)chunk * CHUNK_COLUMNS, count = linear.outputs;
+    for (int64_t row = 0; row < linear.rows; row++) {
         Best *best = all->found + (int64_t)chunk * linear.rows + row;
         float floor = atomic_load_explicit(all->floors + row, memory_order_relaxed);
-        kernels->rank(&all->ranking, logits + row * count, first, count, floor, best);
+        kernels->rank(&all->ranking, linear.output + row * linear.stride, first, count, floor, best);
         /* Another thread can lower it again: more logits are compared, the result is the same. */
         if (best->count == all->ranking.num_best && best->logits[best->count - 1] > floor) {
             atomic_store_explicit(all->floors + row, best->logits[best->count - 1], memory_order_relaxed);

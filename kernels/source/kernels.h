@@ -20,8 +20,9 @@ typedef struct {
     const float *row_scales;   /* [rows] */
     int32_t zero_point;
     int relu;
-    const float *residual;     /* [rows, outputs], or NULL */
-    float *output;             /* [rows, outputs] */
+    const float *residual;     /* [rows, stride], or NULL */
+    float *output;             /* [rows, stride] */
+    int64_t stride;            /* `outputs` or more */
     /* Of each block of rows: the fours of inputs that are not all zero, [blocks, inputs / 4], and how many, [blocks]. Only
      * products with a residual skip others. NULL: none is skipped. */
     const int32_t *used, *num_used;
@@ -99,6 +100,8 @@ typedef struct {
     int (*find_used)(const uint8_t *quantized, int64_t rows, int64_t inputs, int32_t *used, int32_t *num_used);
     /* Some panels of a product, with bias, ReLU and residual. */
     void (*multiply)(const Linear *, int64_t first_panel, int64_t end_panel);
+    /* Whether `multiply` takes 16 rows and columns at once, so that few columns take as long as many. */
+    int (*uses_tiles)(int64_t rows, int64_t inputs);
     /* Products of up to LISTED_ROWS rows with `count` columns, with bias, to `output` [num_rows, stride]. `by_column`
      * [outputs, width] has the matrix column by column, and zeros after the inputs, up to a multiple of CACHE_LINE; rows can
      * be read up to there. The numbers are those of `multiply`. */

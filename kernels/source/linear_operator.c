@@ -43,7 +43,7 @@ Status *linear_inputs(const Context *context, const LinearKernel *kernel, Tensor
     REQUIRE(hidden->num_dimensions > 0, "hidden states have no dimensions");
     linear->inputs = hidden->dimensions[hidden->num_dimensions - 1];
     linear->rows = linear->inputs > 0 ? hidden->size / linear->inputs : 0;
-    linear->outputs = scales.size;
+    linear->outputs = linear->stride = scales.size;
     const int64_t columns = (linear->outputs + PANEL_COLUMNS - 1) / PANEL_COLUMNS * PANEL_COLUMNS;
     REQUIRE(linear->inputs > 0 && linear->inputs % 4 == 0 && weight.size == columns * linear->inputs,
             "a weight does not fit its input");

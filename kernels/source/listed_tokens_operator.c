@@ -10,7 +10,7 @@
 
 #include "ranking_operator.h"
 
-static _Thread_local Scratch logit_scratch, place_scratch;
+static _Thread_local Scratch logit_scratch, place_scratch, collected_scratch;
 
 typedef struct {
     LinearKernel linear; /* the first member: what the operators share reads it */
@@ -26,6 +26,10 @@ typedef struct {
     const int32_t *lists, *lengths, *list_of_row;
     const int64_t *rows;   /* that have lists */
     const int64_t *groups; /* [tasks + 1] places in `rows` where the tasks begin, each with rows of one list, and the end */
+    int64_t num_rows;
+    float *collected;      /* [num_rows, row_stride] the logits of each row's list, or NULL */
+    int64_t row_stride;
+    _Atomic int64_t *places; /* [num_rows] where the next chunk of a row's list probably begins */
     int out_of_memory;
 } ListedTasks;
 
@@ -43,6 +47,21 @@ Status *create_listed(const Operator *operator, const void *const *given_api, co
 void destroy_listed(void *kernel) {
     free(((ListedKernel *)kernel)->by_column);
     free(kernel);
+}
+
+/* Return the first place of a column that is not below `least`, in ascending columns: `guess` if it is right. */
+static int64_t first_place(const int32_t *columns, int64_t count, int64_t least, int64_t guess) {
+    int64_t begin = 0;
+    if ((guess == 0 || columns[guess - 1] < least) && (guess == count || columns[guess] >= least)) return guess;
+    for (int64_t end = count; begin < end;) {
+        const int64_t middle = (begin + end) / 2;
+        if (columns[middle] < least) {
+            begin = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return begin;
 }
 
 /* Return the matrix [outputs, width], column by column, or NULL if memory is short. It is made when the first list is used:
@@ -65,6 +84,29 @@ static const int8_t *columns_of(ListedKernel *kernel, const Linear *linear, int6
     }
     free(made);
     return expected;
+}
+
+/* Multiply a chunk of all columns, and collect what is in lists. */
+static void collect_chunk(void *data, size_t chunk) {
+    ListedTasks *all = data;
+    const Linear part = multiply_chunk(all->linear, chunk);
+    if (part.output == NULL) {
+        all->out_of_memory = 1;
+        return;
+    }
+    const int64_t first_column = (int64_t)chunk * CHUNK_COLUMNS;
+    for (int64_t i = 0; i < all->num_rows; i++) {
+        const int64_t list = all->list_of_row[all->rows[i]], length = all->lengths[list];
+        const int32_t *columns = all->lists + list * all->capacity;
+        const float *from = part.output + all->rows[i] * part.stride;
+        float *to = all->collected + i * all->row_stride;
+        const int64_t guess = atomic_load_explicit(all->places + i, memory_order_relaxed);
+        int64_t place = first_place(columns, length, first_column, guess);
+        for (; place < length && columns[place] < first_column + part.outputs; place++) {
+            to[place] = from[columns[place] - first_column];
+        }
+        atomic_store_explicit(all->places + i, place, memory_order_relaxed);
+    }
 }
 
 static void rank_listed(void *data, size_t task) {
@@ -90,12 +132,16 @@ static void rank_listed(void *data, size_t task) {
     }
     for (int64_t first = 0; first < length; first += CHUNK_COLUMNS) {
         const int64_t left = length - first, count = left < CHUNK_COLUMNS ? left : CHUNK_COLUMNS;
-        kernels->multiply_listed(all->linear, all->by_column, all->width, rows, num_rows, columns + first, count, logits,
-                                 stride);
+        if (all->collected == NULL) {
+            kernels->multiply_listed(all->linear, all->by_column, all->width, rows, num_rows, columns + first, count, logits,
+                                     stride);
+        }
         for (int64_t i = 0; i < count; i++) mask[i] = all->ranking->mask[columns[first + i]];
         const Ranking ranking = {num_best, all->ranking->with_sum, mask - first};
         for (int64_t i = 0; i < num_rows; i++) {
-            kernels->rank(&ranking, logits + i * stride, first, count, -INFINITY, &best[i]);
+            float *of_row = logits + i * stride;
+            if (all->collected != NULL) of_row = all->collected + (all->groups[task] + i) * all->row_stride + first;
+            kernels->rank(&ranking, of_row, first, count, -INFINITY, &best[i]);
         }
     }
     for (int64_t i = 0; i < num_rows; i++) {
@@ -120,6 +166,12 @@ static Status *check_lists(const Tensor *lists, const Tensor *lengths, const Ten
     return NULL;
 }
 
+static Status *run_tasks(Context *context, void (*task)(void *, size_t), int64_t count, int is_parallel, ListedTasks *tasks) {
+    if (is_parallel) return parallel_for(context, task, (size_t)count, 0, tasks);
+    for (int64_t i = 0; i < count; i++) task(tasks, (size_t)i);
+    return NULL;
+}
+
 Status *compute_best_listed_tokens(void *data, Context *context) {
     ListedKernel *kernel = data;
     Tensor hidden, lists, lengths, list_of_row;
@@ -138,28 +190,37 @@ Status *compute_best_listed_tokens(void *data, Context *context) {
     REQUIRE(places != NULL, "out of memory");
     int64_t *groups = places + linear.rows, num_groups = 0;
     const int32_t *list_of = list_of_row.data;
-    int64_t num_listed = 0, work = 0;
+    int64_t num_listed = 0, num_products = 0; /* of a group and a column */
     for (int64_t row = 0; row < linear.rows; row++) {
         if (list_of[row] < 0) continue;
         const int64_t begun = num_groups == 0 ? 0 : groups[num_groups - 1];
         if (num_listed == 0 || num_listed - begun == LISTED_ROWS || list_of[places[begun]] != list_of[row]) {
             groups[num_groups++] = num_listed;
+            num_products += ((const int32_t *)lengths.data)[list_of[row]];
         }
         places[num_listed++] = row;
-        work += ((const int32_t *)lengths.data)[list_of[row]];
     }
     groups[num_groups] = num_listed;
     if (num_listed > 0) {
-        const int64_t width = (linear.inputs + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
-        const int8_t *by_column = columns_of(kernel, &linear, width);
-        REQUIRE(by_column != NULL, "out of memory");
-        ListedTasks tasks = {&linear, &ranking, &ranked, by_column, width, lists.dimensions[1],
-                             lists.data, lengths.data, list_of, places, groups, 0};
-        if (num_groups > 1 && work * linear.inputs >= PARALLEL_FROM_MULTIPLICATIONS) {
-            RETURN_IF_ERROR(parallel_for(context, rank_listed, (size_t)num_groups, 0, &tasks));
+        ListedTasks tasks = {.linear = &linear, .ranking = &ranking, .ranked = &ranked, .capacity = lists.dimensions[1],
+                             .lists = lists.data, .lengths = lengths.data, .list_of_row = list_of, .rows = places,
+                             .groups = groups, .num_rows = num_listed};
+        const int is_parallel = num_groups > 1 && num_products * linear.inputs >= PARALLEL_FROM_MULTIPLICATIONS;
+        if (num_products >= linear.outputs && kernels->uses_tiles(linear.rows, linear.inputs)) {
+            tasks.row_stride = tasks.capacity + 32; /* ranking can write after the end */
+            const size_t row_size = (size_t)tasks.row_stride * sizeof(float);
+            tasks.places = reserve(&collected_scratch, (size_t)num_listed * (sizeof *tasks.places + row_size));
+            REQUIRE(tasks.places != NULL, "out of memory");
+            tasks.collected = (float *)(tasks.places + num_listed);
+            for (int64_t i = 0; i < num_listed; i++) atomic_init(tasks.places + i, 0);
+            const int64_t num_chunks = (linear.outputs + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS;
+            RETURN_IF_ERROR(run_tasks(context, collect_chunk, num_chunks, is_parallel, &tasks));
         } else {
-            for (int64_t task = 0; task < num_groups; task++) rank_listed(&tasks, (size_t)task);
+            tasks.width = (linear.inputs + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+            tasks.by_column = columns_of(kernel, &linear, tasks.width);
+            REQUIRE(tasks.by_column != NULL, "out of memory");
         }
+        RETURN_IF_ERROR(run_tasks(context, rank_listed, num_groups, is_parallel, &tasks));
         REQUIRE(!tasks.out_of_memory, "out of memory");
     }
     if (num_listed == linear.rows) return NULL;

@@ -74,7 +74,7 @@ ALWAYS_INLINE Columns read_columns(const Linear *linear, int64_t at, int is_whol
 /* Write a row's numbers in 16 columns from `at` on, from their sums. */
 ALWAYS_INLINE void write_sums(const Linear *linear, const Columns *columns, ints sums, int64_t row, int64_t at, int relu,
                               int residual) {
-    const int64_t index = row * linear->outputs + at;
+    const int64_t index = row * linear->stride + at;
     floats value = __builtin_convertvector(sums, floats);
     value = multiply_add(value, columns->scales * spread(linear->row_scales[row]), columns->bias);
     if (relu) value = larger(value, spread(0.0f));

@@ -29,13 +29,16 @@ typedef struct {
     _Alignas(CACHE_LINE) int32_t of[2 * TILE_ROWS][PANEL_COLUMNS];
 } PanelSums;
 
-/* Prefetch what follows: 64 inputs of 32 columns. */
-ALWAYS_INLINE void fetch_tiles(const int8_t *next) {
-    for (int line = 0; line < 32; line++) __builtin_prefetch(next + line * CACHE_LINE, 0, 2);
+/* Prefetch some lines of the panel that follows. */
+ALWAYS_INLINE const int8_t *fetch_lines(const int8_t *next, int64_t lines) {
+    for (int64_t line = 0; line < lines; line++) __builtin_prefetch(next + line * CACHE_LINE, 0, 2);
+    return next + lines * CACHE_LINE;
 }
 
-/* 32 rows with a panel, 32 columns at a time. `next` is the panel that is needed after this one, or NULL. */
-static void sum_two_tiles(const uint8_t *rows, int64_t inputs, const int8_t *panel, const int8_t *next, PanelSums *sums) {
+/* 32 rows with a panel, 32 columns at a time. Of the panel that is needed after this one, `lines` lines from `next` on are
+ * prefetched with every 64 inputs. Return the line after these. */
+static const int8_t *sum_two_tiles(const uint8_t *rows, int64_t inputs, const int8_t *panel, const int8_t *next, int64_t lines,
+                                   PanelSums *sums) {
     for (int half = 0; half < 2; half++) {
         const int8_t *columns = panel + 2 * half * TILE_BYTES;
         _tile_zero(0);
@@ -51,7 +54,7 @@ static void sum_two_tiles(const uint8_t *rows, int64_t inputs, const int8_t *pan
             _tile_loadd(5, rows + TILE_ROWS * inputs + input, inputs);
             _tile_dpbusd(2, 5, 6);
             _tile_dpbusd(3, 5, 7);
-            if (next) fetch_tiles(next + input * PANEL_COLUMNS + half * TILE_BYTES * PANEL_COLUMNS / 2);
+            next = fetch_lines(next, lines);
         }
         int32_t *to = sums->of[0] + 2 * half * TILE_ROWS;
         _tile_stored(0, to, PANEL_STRIDE);
@@ -59,10 +62,12 @@ static void sum_two_tiles(const uint8_t *rows, int64_t inputs, const int8_t *pan
         _tile_stored(2, to + TILE_ROWS * PANEL_COLUMNS, PANEL_STRIDE);
         _tile_stored(3, to + TILE_ROWS * PANEL_COLUMNS + TILE_ROWS, PANEL_STRIDE);
     }
+    return next;
 }
 
-/* 16 rows with a panel. */
-static void sum_one_tile(const uint8_t *rows, int64_t inputs, const int8_t *panel, const int8_t *next, PanelSums *sums) {
+/* 16 rows with a panel, and the same. */
+static const int8_t *sum_one_tile(const uint8_t *rows, int64_t inputs, const int8_t *panel, const int8_t *next, int64_t lines,
+                                  PanelSums *sums) {
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
@@ -78,15 +83,13 @@ static void sum_one_tile(const uint8_t *rows, int64_t inputs, const int8_t *pane
         _tile_dpbusd(2, 4, 7);
         _tile_loadd(5, columns + 3 * TILE_BYTES, PANEL_STRIDE);
         _tile_dpbusd(3, 4, 5);
-        if (next) {
-            fetch_tiles(next + input * PANEL_COLUMNS);
-            fetch_tiles(next + input * PANEL_COLUMNS + TILE_BYTES * PANEL_COLUMNS / 2);
-        }
+        next = fetch_lines(next, lines);
     }
     _tile_stored(0, sums->of[0], PANEL_STRIDE);
     _tile_stored(1, sums->of[0] + TILE_ROWS, PANEL_STRIDE);
     _tile_stored(2, sums->of[0] + 2 * TILE_ROWS, PANEL_STRIDE);
     _tile_stored(3, sums->of[0] + 3 * TILE_ROWS, PANEL_STRIDE);
+    return next;
 }
 
 /* Write `count` rows from their sums with the panel whose first column is `column`. */
@@ -113,14 +116,17 @@ ALWAYS_INLINE void write_panel(const Linear *linear, const PanelSums *sums, int6
 ALWAYS_INLINE void multiply_panel(const Linear *linear, int64_t column, int is_whole, int relu, int residual) {
     PanelSums sums;
     const int8_t *panel = columns_at(linear, column), *next = columns_at(linear, column + PANEL_COLUMNS);
+    /* Spread over all rows: a core has few requests in flight. */
+    const int64_t blocks = (linear->rows + 2 * TILE_ROWS - 1) / (2 * TILE_ROWS);
+    const int64_t lines = next ? (PANEL_COLUMNS / 2 + blocks - 1) / blocks : 0;
     int64_t row = 0;
-    for (int64_t left; (left = linear->rows - row) >= MIN_TILE_ROWS; next = NULL) {
+    for (int64_t left; (left = linear->rows - row) >= MIN_TILE_ROWS;) {
         const uint8_t *rows = linear->quantized + row * linear->inputs;
         const int64_t count = left < 2 * TILE_ROWS ? left : 2 * TILE_ROWS;
         if (count > TILE_ROWS) {
-            sum_two_tiles(rows, linear->inputs, panel, next, &sums);
+            next = sum_two_tiles(rows, linear->inputs, panel, next, lines, &sums);
         } else {
-            sum_one_tile(rows, linear->inputs, panel, next, &sums);
+            next = sum_one_tile(rows, linear->inputs, panel, next, 2 * lines, &sums);
         }
         write_panel(linear, &sums, row, count, column, is_whole, relu, residual);
         row += count;
@@ -128,15 +134,16 @@ ALWAYS_INLINE void multiply_panel(const Linear *linear, int64_t column, int is_w
     if (row < linear->rows) multiply_all_rows(linear, panel, NULL, row, column, GROUPS, 0, is_whole, relu, residual);
 }
 
+static int uses_tiles(int64_t rows, int64_t inputs) { return rows >= MIN_TILE_ROWS && inputs % TILE_BYTES == 0; }
+
 /* Products in tiles skip nothing. */
 static int find_used_without_tiles(const uint8_t *quantized, int64_t rows, int64_t inputs, int32_t *used,
                                    int32_t *num_used) {
-    const int is_in_tiles = rows >= MIN_TILE_ROWS && inputs % TILE_BYTES == 0;
-    return !is_in_tiles && find_used(quantized, rows, inputs, used, num_used);
+    return !uses_tiles(rows, inputs) && find_used(quantized, rows, inputs, used, num_used);
 }
 
 static void multiply_in_tiles(const Linear *linear, int64_t first_panel, int64_t end_panel) {
-    if (linear->rows < MIN_TILE_ROWS || linear->inputs % TILE_BYTES) {
+    if (!uses_tiles(linear->rows, linear->inputs)) {
         multiply(linear, first_panel, end_panel);
         return;
     }

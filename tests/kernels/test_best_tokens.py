@@ -188,14 +188,15 @@ def _listed(
     return operator.run(matrix.inputs(hidden) | inputs)
 
 
-@pytest.mark.parametrize("inputs", [32, 64, 100])
-def test_rows_with_a_list_have_its_tokens_only_and_others_all(inputs: int) -> None:
+# Twice as many rows have longer lists than there are columns: with AMX all columns are multiplied.
+@pytest.mark.parametrize(("inputs", "copies"), [(32, 1), (64, 1), (100, 1), (64, 2), (100, 2)])
+def test_rows_with_a_list_have_its_tokens_only_and_others_all(inputs: int, copies: int) -> None:
     vocab, random = 3000, np.random.default_rng(11)
-    matrix, hidden = Matrix.random(random, inputs, vocab), random_rows(random, 6, inputs)
+    matrix, hidden = Matrix.random(random, inputs, vocab), random_rows(random, 6 * copies, inputs)
     mask = np.where(np.arange(vocab) % 7, 0.0, -np.inf).astype(np.float32)
     # One shorter than a vector, one longer than a chunk; no row has the third.
     lists = [sorted(random.choice(vocab, size, replace=False).tolist()) for size in (9, 1500, 4)]
-    list_of_row = [0, -1, 1, 1, -1, 0]
+    list_of_row = copies * [0, -1, 1, 1, -1, 0]
     found, logits = _listed(matrix, hidden, mask, lists, list_of_row), _logits(matrix, hidden)
     for row, index in enumerate(list_of_row):
         allowed = np.arange(vocab) if index < 0 else np.array(lists[index])
