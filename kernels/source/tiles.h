@@ -115,10 +115,11 @@ ALWAYS_INLINE void write_panel(const Linear *linear, const PanelSums *sums, int6
 /* All rows with the panel whose first column is `column`. Rows are read up to a multiple of TILE_ROWS. */
 ALWAYS_INLINE void multiply_panel(const Linear *linear, int64_t column, int is_whole, int relu, int residual) {
     PanelSums sums;
-    const int8_t *panel = columns_at(linear, column), *next = columns_at(linear, column + PANEL_COLUMNS);
+    const int8_t *panel = columns_at(linear, column), *following = columns_at(linear, column + PANEL_COLUMNS);
     /* Spread over all rows: a core has few requests in flight. */
     const int64_t blocks = (linear->rows + 2 * TILE_ROWS - 1) / (2 * TILE_ROWS);
-    const int64_t lines = next ? (PANEL_COLUMNS / 2 + blocks - 1) / blocks : 0;
+    const int64_t lines = following ? (PANEL_COLUMNS / 2 + blocks - 1) / blocks : 0;
+    const int8_t *next = following ? following : panel;
     int64_t row = 0;
     for (int64_t left; (left = linear->rows - row) >= MIN_TILE_ROWS;) {
         const uint8_t *rows = linear->quantized + row * linear->inputs;

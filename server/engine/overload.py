@@ -19,6 +19,7 @@ class Pace:
     def __init__(self) -> None:
         self._finished: deque[tuple[float, int]] = deque(maxlen=_PACE_REQUESTS)  # when, and how many tokens
         self._num_tokens = 0  # of all of these
+        self._usual = 0.0
 
     def add(self, now: float, num_tokens: int) -> None:
         """Count a request that finished `now`."""
@@ -28,9 +29,16 @@ class Pace:
         self._num_tokens += num_tokens
 
     def clear(self) -> None:
-        """Forget all requests."""
+        """Forget all requests, but not the usual pace."""
+        self._usual = self.usual
         self._finished.clear()
         self._num_tokens = 0
+
+    @property
+    def usual(self) -> float:
+        """The pace of many requests, those before the last `clear` if there are few since; 0 if it is unknown."""
+        is_known = len(self._finished) == _PACE_REQUESTS or not self._usual
+        return self.tokens_per_second() if is_known else self._usual
 
     def tokens_per_second(self) -> float:
         """Return the pace, 0 if it is unknown."""

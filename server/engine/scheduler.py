@@ -69,14 +69,14 @@ class Scheduler:
         self._limits = limits
         self._lock = threading.Lock()
         self._work_arrived = threading.Condition(self._lock)
-        self._waiting = WaitingQueue()
+        self._shares = FairShares()
+        self._waiting = WaitingQueue(self._shares.rest_clock)
         self._running: list[dict[Request, None]] = [{} for _ in range(limits.num_replicas)]
         self._rows_reserved = [0] * limits.num_replicas
         self._tokens_reserved = [0] * limits.num_replicas
         self._is_absent = [False] * limits.num_replicas
         self._is_lent = True
         self._present: dict[Request, QueuedCall] = {}  # waiting or running
-        self._shares = FairShares()
         self._cancelled: dict[Request, FinishReason] = {}  # present, to be dropped at the next admission
         self._deadlines: list[
             tuple[float, int, Request]
@@ -119,10 +119,11 @@ class Scheduler:
                 # The pace is that of a busy server: idle hours must not count.
                 self._pace.clear()
                 self._delay.clear()
+                self._shares.rest_clock.clear()
             arrived = requests[0].timings.arrived if requests else 0.0
             if requests and call is None and not requests[0].accepted_earlier:
                 self._check_admission(arrived, client, is_long=len(requests) > SHORT_CALL)
-            pace = self._pace.tokens_per_second()
+            pace = self._pace.usual
             if call is None:
                 call = self._shares.begin_call(client, arrived, requests[0].round_of if requests else None)
             for request in requests:
@@ -197,7 +198,7 @@ class Scheduler:
                     is_too_much = admitted and num_encoded > self._limits.max_encoder_tokens
                     if is_too_much or not self._has_room(replica, request.params.num_rows):
                         break
-                    self._waiting.take()
+                    self._waiting.take(now)
                     self._rows_reserved[replica] += request.params.num_rows
                     self._tokens_reserved[replica] += num_tokens(request)
                     self._running[replica][request] = None

@@ -4,6 +4,7 @@ from bisect import bisect_left, insort
 from collections.abc import Container
 from typing import NamedTuple
 
+from server.engine.fair_shares import RestClock
 from server.interface.request import Request
 
 
@@ -22,7 +23,8 @@ class WaitingQueue:
     calls there are.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rest_clock: RestClock) -> None:
+        self._rest_clock = rest_clock
         self._beginnings: list[_Entry] = []  # sorted, as are the rests
         self._rests: list[_Entry] = []
         self._debt = 0  # tokens of beginnings that are due before the next rest
@@ -48,11 +50,15 @@ class WaitingQueue:
         """The request that is next. Raises `IndexError` if there is none."""
         return self._next_line()[0].request
 
-    def take(self) -> Request:
-        """Remove the head and return it."""
+    def take(self, now: float) -> Request:
+        """Remove the head and return it. `now` is on the clock of the times."""
         line = self._next_line()
-        request = line.pop(0).request
-        self._debt = num_tokens(request) if line is self._rests else max(self._debt - num_tokens(request), 0)
+        seconds, _, request = line.pop(0)
+        if line is self._rests:
+            self._rest_clock.take(seconds, now)
+            self._debt = num_tokens(request)
+        else:
+            self._debt = max(self._debt - num_tokens(request), 0)
         self._count(request, -1)
         return request
 
@@ -77,7 +83,8 @@ class WaitingQueue:
     def _next_line(self) -> list[_Entry]:
         if not self._rests or not self._beginnings:
             return self._rests or self._beginnings
-        is_rest_next = not self._debt and self._rests[0].seconds < self._beginnings[0].seconds
+        rest_time = self._rests[0].seconds - self._rest_clock.lead
+        is_rest_next = not self._debt and rest_time < self._beginnings[0].seconds
         return self._rests if is_rest_next else self._beginnings
 
     def _count(self, request: Request, sign: int) -> None:

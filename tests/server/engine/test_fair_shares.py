@@ -73,6 +73,26 @@ def test_a_further_round_waits_for_no_rest_of_its_call(others: int) -> None:
     assert clients.count("other 0") >= 10 * others
 
 
+@pytest.mark.parametrize("other", ["same", "other"])
+def test_a_long_call_is_not_stopped_by_a_later_one(other: str) -> None:
+    server = _Server(max_waiting=10_000)
+    server.send("before", 300)  # its pace is still known when it has ended
+    while server.client_of:
+        server.step()
+    for _ in range(2):
+        server.send("same", 400)
+        first = set(server.client_of)
+        for _ in range(200):
+            server.step()
+        server.send(other, 400)
+        num_left = len(first & server.client_of.keys())
+        for _ in range(100):
+            server.step()
+        assert 30 <= num_left - len(first & server.client_of.keys()) <= 70
+        while server.client_of:
+            server.step()
+
+
 def test_long_calls_of_one_client_together_get_its_share() -> None:
     server = _Server(max_waiting=10_000)
     server.send("modest", 30)

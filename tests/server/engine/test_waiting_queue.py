@@ -2,6 +2,7 @@
 
 import pytest
 
+from server.engine.fair_shares import RestClock
 from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.engine.waiting_queue import WaitingQueue, num_tokens
 from server.interface.errors import QueueFull
@@ -22,13 +23,13 @@ def _taken(queue: WaitingQueue) -> list[Request]:
     taken = []
     while queue:
         head = queue.head
-        assert queue.take() is head
+        assert queue.take(NOW) is head
         taken.append(head)
     return taken
 
 
 def test_rests_take_turns_with_beginnings_by_their_tokens() -> None:
-    queue = WaitingQueue()
+    queue = WaitingQueue(RestClock())
     rests, beginnings = _requests(3, source_len=6), _requests(4, source_len=3)
     for rest in rests:
         queue.add(rest, 1.0, is_rest=True)
@@ -40,7 +41,7 @@ def test_rests_take_turns_with_beginnings_by_their_tokens() -> None:
 
 
 def test_rests_come_at_once_if_nothing_else_waits_and_never_before_their_time() -> None:
-    queue = WaitingQueue()
+    queue = WaitingQueue(RestClock())
     late, *others = _requests(4, source_len=6)
     for rest in others:
         queue.add(rest, 1.0, is_rest=True)
@@ -51,8 +52,20 @@ def test_rests_come_at_once_if_nothing_else_waits_and_never_before_their_time() 
     assert _taken(queue) == [*others, late]
 
 
+def test_a_rest_that_was_alone_is_ahead_of_its_time_by_a_second_at_most() -> None:
+    queue = WaitingQueue(RestClock())
+    first, second = _requests(2, source_len=6)
+    queue.add(first, NOW + 10, is_rest=True)
+    queue.add(second, NOW + 10, is_rest=True)
+    assert queue.take(NOW) is first
+    earlier, later = _requests(2, source_len=6)
+    queue.add(earlier, NOW + 0.9, is_rest=False)
+    queue.add(later, NOW + 1.1, is_rest=False)
+    assert _taken(queue) == [earlier, second, later]
+
+
 def test_the_tokens_before_a_beginning_are_those_of_beginnings_and_as_many_of_rests() -> None:
-    queue = WaitingQueue()
+    queue = WaitingQueue(RestClock())
     for place, beginning in enumerate(_requests(3, source_len=4, beam_size=2)):
         queue.add(beginning, 1.0 + place, is_rest=False)
     assert num_tokens(beginning) == 8
