@@ -226,9 +226,10 @@ def copied_project() -> Iterator[Path]:
 
 
 def is_noticed(tests: Sequence[str], timeout_seconds: float, *, is_quiet: bool = True) -> bool:
-    """Run tests in a forked process; return whether one fails, or the time is over."""
+    """Run tests in a forked process, and end what they leave; return whether one fails, or the time is over."""
     child = os.fork()
     if not child:
+        os.setpgid(0, 0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(round(timeout_seconds))
         null = os.open(os.devnull, os.O_RDWR)
@@ -239,6 +240,8 @@ def is_noticed(tests: Sequence[str], timeout_seconds: float, *, is_quiet: bool =
         flags = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore:Module already imported"]
         os._exit(int(pytest.main([*flags, *tests])))
     _, status = os.waitpid(child, 0)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
     return status != 0
 
 

@@ -4,6 +4,7 @@ import math
 from collections import deque
 
 _PACE_REQUESTS = 256  # finished requests from which the pace is estimated
+_MANY_REQUESTS = 32  # two that finish together would be a pace without limit
 # A burst is admitted, however long its queue: only a queue that has been too long for this time is an overload. After a
 # rejection, new calls are part of the same overload for a while: the queue would fill up again with every wave.
 _OVERLOAD_SECONDS = 0.3
@@ -30,15 +31,19 @@ class Pace:
 
     def clear(self) -> None:
         """Forget all requests, but not the usual pace."""
-        self._usual = self.usual
+        if self._are_many:
+            self._usual = self.tokens_per_second()
         self._finished.clear()
         self._num_tokens = 0
 
     @property
+    def _are_many(self) -> bool:
+        return len(self._finished) >= _MANY_REQUESTS
+
+    @property
     def usual(self) -> float:
-        """The pace of many requests, those before the last `clear` if there are few since; 0 if it is unknown."""
-        is_known = len(self._finished) == _PACE_REQUESTS or not self._usual
-        return self.tokens_per_second() if is_known else self._usual
+        """The pace, or the one of many requests before the last `clear` if there are few since; 0 if it is unknown."""
+        return self.tokens_per_second() if self._are_many or not self._usual else self._usual
 
     def tokens_per_second(self) -> float:
         """Return the pace, 0 if it is unknown."""

@@ -47,8 +47,14 @@ def _ended_by(end: Callable[[psutil.Process], None], folder: Path) -> tuple[subp
     with answering(script) as server:
         command = [sys.executable, "-m", "kvasir", "loadtest", "--url", server.url, "--scenario", str(scenario)]
         command += ["--output", str(folder / "run"), "--no-urgent"]
-        started.append(subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, start_new_session=True))
-        printed, _ = started[0].communicate(timeout=PATIENCE_SECONDS)
+        # Tests in the background of a shell ignore Ctrl-C, and so would this process.
+        own_handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            process = subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, start_new_session=True)
+        finally:
+            signal.signal(signal.SIGINT, own_handler)
+        started.append(process)
+        printed, _ = process.communicate(timeout=PATIENCE_SECONDS)
     return started[0], printed
 
 

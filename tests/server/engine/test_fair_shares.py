@@ -233,3 +233,16 @@ def test_rests_of_long_calls_leave_room_in_the_queue_for_short_calls(num_sentenc
         server.send("same", round_of=server.now)
     with pytest.raises(QueueFull, match="80 of 20 sentences waiting"):
         server.send("same", num_sentences)
+
+
+def test_rests_of_a_client_begin_after_its_share_of_calls_on_their_own_clock() -> None:
+    shares = FairShares()
+    shares.rest_clock.take(150.0, now=100.0)
+    lead = shares.rest_clock.lead
+    assert lead == 49.0
+    for client in ("first", "second"):
+        shares.queue(shares.begin_call(client, 100.0), 1, 1.0)
+    call = shares.begin_call("third", 100.0)
+    times = [shares.queue(call, 1, 1.0) for _ in range(10)]
+    # Of three clients: sentences at the beginning count three times, and others wait for three of them.
+    assert times == [100.0 + 2 * place for place in range(8)] + [100.0 + 8 * 3 + lead, 100.0 + 9 * 3 + lead]

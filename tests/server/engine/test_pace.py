@@ -19,6 +19,27 @@ def test_the_pace_is_that_of_the_tokens_behind_the_first_request() -> None:
     assert pace.tokens_per_second() == 0
 
 
+def test_the_usual_pace_is_that_of_many_requests_before_an_idle_moment_too() -> None:
+    pace = Pace()
+    assert pace.usual == 0.0
+    for number in range(31):
+        pace.add(number, 20)
+    assert pace.usual == 20.0
+    pace.clear()
+    assert pace.usual == 0.0  # few are no measure
+    for number in range(32):
+        pace.add(number, 20)
+    pace.clear()
+    for number in range(31):
+        pace.add(number, 5)
+    assert (pace.usual, pace.tokens_per_second()) == (20.0, 5.0)
+    pace.clear()
+    assert pace.usual == 20.0
+    for number in range(32):
+        pace.add(number, 5)
+    assert pace.usual == 5.0
+
+
 def test_the_pace_is_that_of_the_last_256_requests() -> None:
     pace = Pace()
     pace.add(0.0, 1000)
