@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import PurePosixPath
+from pathlib import PureWindowsPath
 from typing import BinaryIO
 
 from server.documents.fragment import AllFragments, Fragment, Rewrite, RewritePart
@@ -188,8 +188,8 @@ def _check_entries(entries: list[zipfile.ZipInfo], limits: FileLimits) -> None:
 
 
 def _check_name(name: str, seen: set[str]) -> None:
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in path.parts[0:1] or not path.parts:
+    path = PureWindowsPath(name)  # its anchor is a slash or a drive: programs on Windows unpack the translation, too
+    if path.anchor or ".." in path.parts or "\\" in name or not path.parts:
         raise InvalidDocument(f"{_shown(name)} is not a valid name for a file inside a document")
     if name in seen:
         raise InvalidDocument(f"{_shown(name)} is in the archive twice")
