@@ -14,7 +14,7 @@ _END = r"(?:\r\n|\n|\r|\Z)"
 # https://docs.oracle.com/javase/8/docs/api/java/util/Properties.html#load-java.io.Reader-
 _ENTRY = regex.compile(
     rf"[ \t\f]*+(?:[#!][^\r\n]*+|(?P<key>(?:[^\\\s=:]|\\(?:\r\n|[\s\S]))*+)[ \t\f]*+[=:]?+[ \t\f]*+"
-    rf"(?P<value>(?:[^\\\r\n]++|\\(?:\r\n|[\s\S]))*+\\?+)){_END}"
+    rf"(?P<value>(?:[^\\\r\n]++|\\(?:\r\n|[\s\S]))*+)\\?+){_END}"
 )
 _ESCAPE = regex.compile(r"\\(?:u([0-9a-fA-F]{4})|(\r\n|\n|\r)[ \t\f]*+|([\s\S]))")
 _NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}

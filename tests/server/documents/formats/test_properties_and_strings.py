@@ -19,6 +19,10 @@ from tests.server.documents.documents import LOUD, SAME, translated
         (".properties", "a=one\\\\ two\\f\\r\\n x", "a=ONE\\\\ TWO\\f\\r\\n X"),
         (".properties", "a\\=b=one two", "a\\=b=ONE TWO"),
         (".properties", "a=one_two\nb=\nc", "a=one_two\nb=\nc"),
+        # A lone backslash at the end of the file continues nothing, and is no part of the value.
+        (".properties", "a=one two\\", "a=ONE TWO\\"),
+        (".properties", "a=one two\\\\\\", "a=ONE TWO\\\\\\"),
+        (".properties", "a=one two\nb\\", "a=ONE TWO\nb\\"),
         (".strings", '"a" = "one \\"two\\"";', '"a" = "ONE \\"TWO\\"";'),
         (".strings", 'a="x \\U00e4\\101\\q";b = c;\n', 'a="X ÄAQ";b = c;\n'),
         (
