@@ -11,10 +11,11 @@ from server.documents.input.limits import FileLimits
 from server.documents.markup.text_values import TextValue, is_text, rewritten_values
 
 _END = r"(?:\r\n|\n|\r|\Z)"
+_CONTINUED = r"\\(?:\r\n|\n|\r)[ \t\f]*+"
 # https://docs.oracle.com/javase/8/docs/api/java/util/Properties.html#load-java.io.Reader-
 _ENTRY = regex.compile(
-    rf"[ \t\f]*+(?:[#!][^\r\n]*+|(?P<key>(?:[^\\\s=:]|\\(?:\r\n|[\s\S]))*+)[ \t\f]*+[=:]?+[ \t\f]*+"
-    rf"(?P<value>(?:[^\\\r\n]++|\\(?:\r\n|[\s\S]))*+)\\?+){_END}"
+    rf"[ \t\f]*+(?:[#!][^\r\n]*+|(?P<key>(?:[^\\ \t\f\r\n=:]|{_CONTINUED}|\\[\s\S])*+)[ \t\f]*+[=:]?+[ \t\f]*+"
+    rf"(?P<value>(?:[^\\\r\n]++|{_CONTINUED}|\\[\s\S])*+)\\?+){_END}"
 )
 _ESCAPE = regex.compile(r"\\(?:u([0-9a-fA-F]{4})|(\r\n|\n|\r)[ \t\f]*+|([\s\S]))")
 _NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}

@@ -19,6 +19,10 @@ from tests.server.documents.documents import LOUD, SAME, translated
         (".properties", "a=one\\\\ two\\f\\r\\n x", "a=ONE\\\\ TWO\\f\\r\\n X"),
         (".properties", "a\\=b=one two", "a\\=b=ONE TWO"),
         (".properties", "a=one_two\nb=\nc", "a=one_two\nb=\nc"),
+        # Keys that continue in the next line, or have white space that is none for Java.
+        (".properties", "a\\\n  b=one two", "a\\\n  b=ONE TWO"),
+        (".properties", "a\\\r\n\tb c d", "a\\\r\n\tb C D"),
+        (".properties", "a\x0bb\xa0c=one two", "a\x0bb\xa0c=ONE TWO"),
         # A lone backslash at the end of the file continues nothing, and is no part of the value.
         (".properties", "a=one two\\", "a=ONE TWO\\"),
         (".properties", "a=one two\\\\\\", "a=ONE TWO\\\\\\"),
