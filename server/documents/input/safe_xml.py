@@ -48,7 +48,7 @@ def check_prolog(content: bytes, name: str, allow_doctype: bool = False) -> str:
             parser.Parse(content[start : start + _FIRST_BYTES], False)
     except _RootReached:
         return encoding
-    except expat.ExpatError as error:
+    except (expat.ExpatError, LookupError, ValueError) as error:  # the last two: a declared encoding that is unknown
         raise InvalidDocument(f"{name} is not XML: {error}") from error
     raise InvalidDocument(f"{name} is not XML: it has no element")
 

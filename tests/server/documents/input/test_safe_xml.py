@@ -28,6 +28,8 @@ def test_the_encoding_is_the_declared_one_or_that_of_the_mark(content: bytes, en
         (b"text", "x.xml is not XML: "),
         (b"<a><b></a>", "x.xml is not well-formed XML"),
         (b"<a>", "x.xml is not well-formed XML"),
+        (b'<?xml version="1.0" encoding="none"?><a/>', "x.xml is not XML: unknown encoding: none"),
+        (b'<?xml version="1.0" encoding="shift_jis"?><a/>', "x.xml is not XML: multi-byte encodings are not supported"),
     ],
 )
 def test_other_files_are_rejected_with_their_name(content: bytes, reason: str) -> None:
