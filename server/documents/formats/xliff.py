@@ -128,7 +128,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, languag
         return
     if has_changed and language is not None:
         _declare_language(root, version, language)
-    sink.write(safe_xml.serialized(tree) if has_changed else content)
+    sink.write(safe_xml.serialized(tree, content) if has_changed else content)
 
 
 def _segments(root: etree._Element, version: int) -> Iterator[_Segment]:

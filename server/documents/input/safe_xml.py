@@ -1,7 +1,8 @@
 """Untrusted XML: parsed without entities and without the network, and written as it was declared."""
 
 import codecs
-from typing import NoReturn, cast
+import re
+from typing import NoReturn
 from xml.parsers import expat  # stops at the root element here and expands nothing
 
 from lxml import etree
@@ -10,6 +11,7 @@ from server.interface.errors import InvalidDocument
 
 _FIRST_BYTES = 4096
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_BEGINNING = re.compile(r"\ufeff?(?:<\?xml\s[^>]*\?>\s*)?")  # byte order mark and declaration
 
 
 class _RootReached(Exception):
@@ -80,16 +82,27 @@ def parse(content: bytes, name: str, allow_doctype: bool = False) -> etree._Elem
         raise InvalidDocument(f"{name} is not well-formed XML: {error.msg}") from error
 
 
-def serialized(tree: etree._ElementTree) -> bytes:
-    """Write the document with its original declaration."""
-    return encoded(tree, tree.docinfo.encoding or "UTF-8")
+def serialized(tree: etree._ElementTree, content: bytes) -> bytes:
+    """Write the document with the declaration, encoding and line ends of `content`, from which it was parsed."""
+    encoding = tree.docinfo.encoding or "UTF-8"
+    if content.startswith((codecs.BOM_UTF16_LE, b"<\0")):
+        encoding = "UTF-16LE"
+    elif content.startswith((codecs.BOM_UTF16_BE, b"\0<")):
+        encoding = "UTF-16BE"
+    source = content.decode(encoding, "replace")
+    beginning = _BEGINNING.match(source)
+    assert beginning is not None  # it may be empty
+    written = etree.tostring(tree, encoding="unicode")
+    num_lines = source.count("\n", beginning.end())
+    if num_lines and source.count("\r\n", beginning.end()) == num_lines:  # the parser reads them as \n
+        written = written.replace("\n", "\r\n")
+    end = source[len(source.rstrip()) :]
+    return (beginning[0] + written + end).encode(encoding, "xmlcharrefreplace")
 
 
-def encoded(tree: etree._ElementTree, encoding: str) -> bytes:
-    """Write the document in this encoding, and declare it."""
-    # None, for a document without a declaration, works like True and False; the stubs lack it.
-    standalone = cast(bool, tree.docinfo.standalone)
-    return cast(bytes, etree.tostring(tree, encoding=encoding, xml_declaration=True, standalone=standalone))
+def in_utf8(tree: etree._ElementTree) -> bytes:
+    """Write the document in UTF-8, and declare it."""
+    return etree.tostring(tree, encoding="UTF-8", xml_declaration=True)
 
 
 def fit_for_xml(text: str) -> str:

@@ -51,7 +51,7 @@ def rewrite_package(
             remaining = iter((yield fragments) if fragments else ())
             for paragraph in window:
                 has_changed |= paragraph.replace([next(remaining) for _ in paragraph.fragments])
-        return safe_xml.serialized(tree) if has_changed else content
+        return safe_xml.serialized(tree, content) if has_changed else content
 
     with opened(source, limits) as archive:
         parts = dict(part_types(archive))

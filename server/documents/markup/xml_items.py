@@ -36,7 +36,7 @@ def xml_items(content: bytes, name: str, classify: Classify, allow_doctype: bool
     """Yield the document of `content` as items, in UTF-8; raises `InvalidDocument` with the `name` of the file."""
     encoding = safe_xml.check_prolog(content, name, allow_doctype)
     if encoding not in ("UTF-8", "ASCII", "US-ASCII"):
-        content = safe_xml.encoded(safe_xml.parse(content, name, allow_doctype), "UTF-8")
+        content = safe_xml.in_utf8(safe_xml.parse(content, name, allow_doctype))
     return _Reader(content, name, classify).read()
 
 

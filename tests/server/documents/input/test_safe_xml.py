@@ -45,14 +45,32 @@ def test_a_document_type_may_be_allowed_and_entities_never() -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("declaration", "encoding"),
     [
-        b"<?xml version='1.0' encoding='UTF-8' standalone='yes'?>\n<a> <b/>x<![CDATA[y<]]></a>",
-        "<?xml version='1.0' encoding='ISO-8859-1' standalone='no'?>\n<a>\xe4</a>".encode("latin-1"),
+        ("", "utf-8"),
+        ("\ufeff", "utf-8"),
+        ("\ufeff", "utf-16-le"),
+        ("\ufeff", "utf-16-be"),
+        ("<?xml version='1.0' encoding='UTF-16'?>", "utf-16-le"),
+        ("\ufeff<?xml version='1.0' encoding='UTF-16' standalone='no'?>\n", "utf-16-be"),
+        ("<?xml version='1.0'?>\n", "utf-8"),
+        ('<?xml version="1.0" encoding="utf-8"?>', "utf-8"),
+        ("<?xml version='1.0' encoding='UTF-8' standalone='yes'?>\n", "utf-8"),
+        ('<?xml version="1.0" encoding="UTF-8" standalone="no"?>\r\n', "utf-8"),
+        ("<?xml version='1.0' encoding='ISO-8859-1'?>\n", "latin-1"),
     ],
 )
-def test_a_document_is_written_as_it_was_declared(content: bytes) -> None:
-    assert safe_xml.serialized(safe_xml.parse(content, "x.xml")) == content
+@pytest.mark.parametrize("body", ["<a> <b/>\xe4<![CDATA[y<]]></a>", "<!-- c --><a>\r\n\xe4</a>\r\n", "<a>\n</a>\n"])
+def test_a_document_is_written_as_it_was_declared(declaration: str, encoding: str, body: str) -> None:
+    content = (declaration + body).encode(encoding)
+    assert safe_xml.serialized(safe_xml.parse(content, "x.xml"), content) == content
+
+
+def test_a_character_that_the_encoding_lacks_becomes_a_reference() -> None:
+    content = b"<?xml version='1.0' encoding='ISO-8859-1'?><a/>"
+    tree = safe_xml.parse(content, "x.xml")
+    tree.getroot().text = "\u20ac\U0001f600"
+    assert safe_xml.serialized(tree, content) == content.replace(b"/>", b">&#8364;&#128512;</a>")
 
 
 def test_characters_that_xml_cannot_contain_are_removed() -> None:
