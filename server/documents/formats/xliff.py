@@ -133,12 +133,16 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, languag
 
 def _segments(root: etree._Element, version: int) -> Iterator[_Segment]:
     for unit in root.iter("{*}trans-unit" if version == 1 else "{*}segment"):
-        container = unit if version == 1 else unit.getparent()
-        if _is_protected(unit) or (container is not None and _is_protected(container)):
+        if not _is_translated(unit):
             continue
         source, target = unit.find("{*}source"), unit.find("{*}target")
         if source is not None and (target is None or _is_untranslated(unit, target, version)):
             yield _Segment(source, target, version)
+
+
+def _is_translated(unit: etree._Element) -> bool:
+    """Return what the unit states, or else the nearest element around it that states something."""
+    return next((value for each in (unit, *unit.iterancestors()) if (value := each.get("translate"))), "yes") != "no"
 
 
 def _is_untranslated(unit: etree._Element, target: etree._Element, version: int) -> bool:

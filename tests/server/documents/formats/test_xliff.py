@@ -86,3 +86,21 @@ def test_segments_without_a_translation_get_one_in_xliff_2() -> None:
 def test_other_files_are_rejected_with_the_reason(text: str, reason: str) -> None:
     with pytest.raises(InvalidDocument, match=reason):
         translated(text.encode(), ".xliff", SAME)
+
+
+@pytest.mark.parametrize(
+    ("units", "is_translated"),
+    [
+        ("<group><trans-unit><source>one two</source></trans-unit></group>", False),
+        ('<trans-unit translate="yes"><source>one two</source></trans-unit>', True),
+        ('<group translate="yes"><trans-unit><source>one two</source></trans-unit></group>', True),
+    ],
+)
+def test_the_nearest_statement_about_translation_counts(units: str, is_translated: bool) -> None:
+    text = f'<xliff version="1.2"><file><body><group translate="no">{units}</group></body></file></xliff>'
+    assert (b"<target" in translated(text.encode(), ".xliff", LOUD)) is is_translated
+
+
+def test_a_file_of_xliff_2_may_be_excluded_from_translation() -> None:
+    text = NEW.replace('<file id="f">', '<file id="f" translate="no">').encode()
+    assert translated(text, ".xliff", LOUD) == text
