@@ -135,7 +135,9 @@ def _segments(root: etree._Element, version: int) -> Iterator[_Segment]:
     for unit in root.iter("{*}trans-unit" if version == 1 else "{*}segment"):
         if not _is_translated(unit):
             continue
-        source, target = unit.find("{*}source"), unit.find("{*}target")
+        segmented, target = unit.find("{*}seg-source"), unit.find("{*}target")
+        # A target needs the segments of its source, and stands behind them.
+        source = unit.find("{*}source") if segmented is None else segmented
         if source is not None and (target is None or _is_untranslated(unit, target, version)):
             yield _Segment(source, target, version)
 
