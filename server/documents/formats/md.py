@@ -25,13 +25,14 @@ _MARKS = "[*_~`<&\\"
 _FREE_MARKS, _CHARACTERS_PER_MARK = 20_000, 20
 _MAX_BYTES = 5_000_000
 _MAX_LINES = 200_000  # the parser keeps some 200 bytes about each
-_FENCE = "---\n"  # around YAML at the top of the file
+# YAML or TOML at the top of the file, with the lines around it.
+_FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\n(?:[^\n]*\n)*?\1[ \t]*(?:\n|\Z)")
 _CELLS = ("th_open", "td_open")
 _NAMED_LINK = re.compile(r"\[([^\[\]]{1,999})\]\[([^\[\]]{1,999})\]")
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
-    """Rewrite paragraphs, headings, list items, quotes and cells; not code, HTML, addresses, and YAML at the top."""
+    """Rewrite paragraphs, headings, list items, quotes and cells; not code, HTML, addresses, and data at the top."""
     limits = replace(limits, max_part_bytes=min(limits.max_part_bytes, _MAX_BYTES))
     text, found = read_text(source, limits, encoding)
     if (num_lines := text.count("\n")) > _MAX_LINES:
@@ -104,8 +105,8 @@ def _named_once(written: str, source: str) -> str:
 
 
 def _end_of_front_matter(text: str) -> int:
-    end = text.find("\n" + _FENCE, len(_FENCE) - 1) if text.startswith(_FENCE) else -1
-    return 0 if end < 0 else end + 1 + len(_FENCE)
+    front_matter = _FRONT_MATTER.match(text)
+    return front_matter.end() if front_matter else 0
 
 
 def _places(
