@@ -23,10 +23,11 @@ _RULES = (
 _BLOCK_TOKENS, _MAX_BLOCK_TOKENS = Density(40_000, 30), 100_000
 
 # Common extensions of CommonMark that are not text: markers at the beginning of a line (definitions, footnotes, notes
-# with a title), formulas, and attributes at the end of a heading.
+# with a title), boxes of tasks, formulas, and attributes at the end of a heading.
 _BREAK = regex.compile(
     r"(?:\A|\n)[ \t]*+(?::[ \t]++|\[\^[^\[\]\n]++\]:[ \t]*+|\[![A-Za-z]++\][+-]?[ \t]*+(?:\n|\Z)"
-    r"|:{3,}+[^\n]*+(?:\n|\Z)|(?:!!!|\?\?\?)\+?[ \t][^\n]*+(?:\n|\Z))|\$\$[^$]++\$\$|\{[#.:][^{}\n]*+\}(?=[ \t]*+\Z)"
+    r"|:{3,}+[^\n]*+(?:\n|\Z)|(?:!!!|\?\?\?)\+?[ \t][^\n]*+(?:\n|\Z))|\A\[[ xX]\][ \t]"
+    r"|\$\$[^$]++\$\$|\{[#.:][^{}\n]*+\}(?=[ \t]*+\Z)"
 )
 # References to footnotes, formulas, :names: of pictures.
 _ATOM = regex.compile(

@@ -23,3 +23,10 @@ def test_data_at_the_top_stays(data: str, rest: str) -> None:
     loud = translated((data + rest).encode(), ".md", LOUD).decode()
     assert loud.startswith(data)
     assert loud.removeprefix(data).split() == rest.upper().split()
+
+
+def test_boxes_of_tasks_stay() -> None:
+    text = "- [ ] a b\n- [x] [c](x)\n- [X]\td\n- [x](x) e [ ] f\n"
+    assert translated(text.encode(), ".md", SAME).decode() == text
+    expected = "- [ ] A B\n- [x] [C](x)\n- [X]\tD\n- [X](x) E [ ] F\n"
+    assert translated(text.encode(), ".md", LOUD).decode() == expected
