@@ -16,6 +16,7 @@ from server.documents.markup.declared_language import with_language
 from server.documents.markup.html_elements import is_void, role_in_html
 from server.documents.markup.item_rewriting import escaped_texts, rewritten
 from server.documents.markup.items import Item, Kind, Role
+from server.documents.markup.line_wrapping import with_one_line_end
 from server.documents.markup.page_cost import check_page_cost
 from server.interface.errors import DocumentTooComplex, InvalidDocument
 
@@ -46,11 +47,12 @@ def rewrite(
     page = found.decode(content)
     if (num_tags := page.count("<")) > limits.max_tags:
         raise DocumentTooComplex(f"a page may have {limits.max_tags} tags. Given: {num_tags}")
+    page, line_end = with_one_line_end(page)  # the parser reads all of them as \n
     items = with_language(html_items(page), language)
     is_held = limits.holds(len(page))
     text = yield from rewritten(_bounded(items, len(page)), escaped_texts, is_held=is_held)
     if sink is not None:
-        sink.write(found.mark + text.encode(found.codec, "xmlcharrefreplace"))
+        sink.write(found.mark + text.replace("\n", line_end).encode(found.codec, "xmlcharrefreplace"))
 
 
 def html_items(text: str) -> Iterator[Item]:

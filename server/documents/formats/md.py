@@ -14,7 +14,7 @@ from server.documents.input.limits import FileLimits
 from server.documents.markup.inline_markdown import inline_items, new_parser
 from server.documents.markup.item_rewriting import WriteText, rewritten
 from server.documents.markup.items import Item, Kind
-from server.documents.markup.line_wrapping import rewrap
+from server.documents.markup.line_wrapping import rewrap, with_one_line_end
 from server.documents.markup.units import Unit
 from server.interface.errors import DocumentTooComplex
 
@@ -37,13 +37,12 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encodin
     text, found = read_text(source, limits, encoding)
     if (num_lines := text.count("\n")) > _MAX_LINES:
         raise DocumentTooComplex(f"a Markdown file may have {_MAX_LINES} lines. Given: {num_lines}")
-    line_end = "\r\n" if "\r\n" in text else "\n"
-    # The parser replaces these characters itself; done here, its positions fit.
-    items = markdown_items(text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd"))
+    # The parser replaces line ends and NULs itself; done here, its positions fit.
+    lines, line_end = with_one_line_end(text.replace("\0", "\ufffd"))
     is_held = limits.holds(len(text))
-    written = _named_once((yield from rewritten(items, _text_writer, _wrapped, is_held=is_held)), text)
+    written = _named_once((yield from rewritten(markdown_items(lines), _text_writer, _wrapped, is_held=is_held)), text)
     if sink is not None:
-        sink.write(found.encode(written.replace("\n", line_end)))
+        sink.write(found.encode(text if written == lines else written.replace("\n", line_end)))
 
 
 def markdown_items(text: str) -> Iterator[Item]:

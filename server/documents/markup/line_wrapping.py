@@ -1,6 +1,13 @@
-"""Line wrapping of a translated paragraph."""
+"""Line ends of a file, and line wrapping of a translated paragraph."""
 
 from collections.abc import Callable, Sequence
+
+
+def with_one_line_end(text: str) -> tuple[str, str]:
+    """Return the text with `\\n` for every line end, and the line end of most of its lines."""
+    num_pairs = text.count("\r\n")
+    counts = {"\n": text.count("\n") - num_pairs, "\r\n": num_pairs, "\r": text.count("\r") - num_pairs}
+    return text.replace("\r\n", "\n").replace("\r", "\n"), max(counts, key=lambda line_end: counts[line_end])
 
 
 def _begins_with_letter(word: str) -> bool:

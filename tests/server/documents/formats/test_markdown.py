@@ -1,4 +1,4 @@
-"""Parts of Markdown files that are no text: data at the top, boxes of tasks, line ends."""
+"""Parts of Markdown files that are no text: data at the top and boxes of tasks; and line ends, of pages too."""
 
 import pytest
 
@@ -30,3 +30,15 @@ def test_boxes_of_tasks_stay() -> None:
     assert translated(text.encode(), ".md", SAME).decode() == text
     expected = "- [ ] A B\n- [x] [C](x)\n- [X]\tD\n- [X](x) E [ ] F\n"
     assert translated(text.encode(), ".md", LOUD).decode() == expected
+
+
+@pytest.mark.parametrize("text", ["a b\rc d\r", "a b\r\nc d\n\n# e f\n", "a\0b c\n"])
+def test_a_file_with_unusual_line_ends_or_characters_stays_if_nothing_changes(text: str) -> None:
+    assert translated(text.encode(), ".md", SAME).decode() == text
+
+
+def test_a_translation_has_the_line_ends_of_most_lines_of_its_source() -> None:
+    assert translated(b"a b\rc d\r", ".md", LOUD) == b"A B\rC D\r"
+    assert translated(b"a b\r\nc d\n\n# e f\n", ".md", LOUD) == b"A B\nC D\n\n# E F\n"
+    page = "<!DOCTYPE\r\nhtml><html><head></head><body><p>{}</p>\r\n<!-- c\r\nd -->\r\n</body></html>"
+    assert translated(page.format("a b").encode(), ".html", LOUD).decode() == page.format("A B")

@@ -1,6 +1,6 @@
 import pytest
 
-from server.documents.markup.line_wrapping import rewrap, wrap_like
+from server.documents.markup.line_wrapping import rewrap, with_one_line_end, wrap_like
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,17 @@ def test_lines_have_their_shares_and_as_many_as_there_are_words_for(
 
 def test_each_line_has_the_end_of_its_source() -> None:
     assert wrap_like(["a", "b", "c"], [1, 1, 1], ["|", "/"]) == "a|b/c"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ("", "\n")),
+        ("a\nb\n", ("a\nb\n", "\n")),
+        ("a\r\nb\r\nc\n", ("a\nb\nc\n", "\r\n")),
+        ("a\rb\r\nc\r\r", ("a\nb\nc\n\n", "\r")),
+        ("a\n\r\nb\n", ("a\n\nb\n", "\n")),
+    ],
+)
+def test_the_line_end_of_most_lines_is_that_of_a_file(text: str, expected: tuple[str, str]) -> None:
+    assert with_one_line_end(text) == expected
