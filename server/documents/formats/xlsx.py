@@ -58,7 +58,7 @@ def _column_names(archive: Archive) -> frozenset[str]:
     """Return the names of the columns of tables and of the fields of pivot tables. Headings must be equal to them."""
     names = set()
     for name, kind in part_types(archive):
-        if kind in (_TABLE, _PIVOT_CACHE) and name in archive.names:
+        if kind in (_TABLE, _PIVOT_CACHE):
             for column in safe_xml.parse(archive.read(name), name).iter(_S + "tableColumn", _S + "cacheField"):
                 names.add(column.get("name", "").strip())
     return frozenset(names)

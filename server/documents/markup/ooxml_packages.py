@@ -14,7 +14,7 @@ from server.documents.markup.ooxml_runs import Paragraph
 from server.interface.errors import DocumentTooComplex, InvalidDocument
 
 _CONTENT_TYPES = "[Content_Types].xml"
-_OVERRIDE = "{http://schemas.openxmlformats.org/package/2006/content-types}Override"
+_TYPES = "{http://schemas.openxmlformats.org/package/2006/content-types}"
 _WINDOW_PARAGRAPHS = 1000  # held at once, with their fragments
 _MAX_TREE_TAGS = 600_000  # of a part that is parsed: some 200 bytes of memory each
 
@@ -67,9 +67,20 @@ def tag_pattern(*names: str) -> re.Pattern[bytes]:
 
 
 def part_types(archive: Archive) -> Iterator[tuple[str, str]]:
-    """Yield the name and the content type of each part that has a type of its own."""
-    for override in safe_xml.parse(archive.read(_CONTENT_TYPES), _CONTENT_TYPES).iter(_OVERRIDE):
-        yield override.get("PartName", "").lstrip("/"), override.get("ContentType", "")
+    """Yield the name and the content type of each part: its own type, or else that of its extension.
+
+    Both are compared without regard to case (ISO/IEC 29500-2).
+    """
+    types = safe_xml.parse(archive.read(_CONTENT_TYPES), _CONTENT_TYPES)
+    of_part = {
+        each.get("PartName", "").lower(): each.get("ContentType", "") for each in types.iter(_TYPES + "Override")
+    }
+    of_extension = {
+        each.get("Extension", "").lower(): each.get("ContentType", "") for each in types.iter(_TYPES + "Default")
+    }
+    for name in archive.names:
+        extension = name.rpartition(".")[2].lower()
+        yield name, of_part.get(f"/{name}".lower()) or of_extension.get(extension, "")
 
 
 def described(element: etree._Element) -> str:
