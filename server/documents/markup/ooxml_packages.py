@@ -16,6 +16,7 @@ from server.interface.errors import DocumentTooComplex, InvalidDocument
 _CONTENT_TYPES = "[Content_Types].xml"
 _TYPES = "{http://schemas.openxmlformats.org/package/2006/content-types}"
 _WINDOW_PARAGRAPHS = 1000  # held at once, with their fragments
+_STRICT = "{http://purl.oclc.org/ooxml/"  # the beginning of the names of ISO/IEC 29500-1
 _MAX_TREE_TAGS = 600_000  # of a part that is parsed: some 200 bytes of memory each
 
 # Yields the paragraphs of a part in document order. Receives control again when earlier ones may have been rewritten.
@@ -44,6 +45,8 @@ def rewrite_package(
         if (num_tags := content.count(b"<")) > _MAX_TREE_TAGS:
             raise DocumentTooComplex(f"{name} may have {_MAX_TREE_TAGS} tags. Given: {num_tags}")
         tree = safe_xml.parse(content, name)
+        if tree.getroot().tag.startswith(_STRICT):
+            raise InvalidDocument(f"{name} is Strict Open XML, which is not supported; save the document as not strict")
         paragraphs = find_paragraphs(tree)
         has_changed = False
         while window := next_window(paragraphs, _WINDOW_PARAGRAPHS, is_held=is_held):

@@ -34,3 +34,14 @@ def test_names_of_parts_are_compared_without_regard_to_case() -> None:
 def test_a_package_without_its_main_part_is_rejected() -> None:
     with pytest.raises(InvalidDocument, match="contains no document of the format"):
         translated(_edited(b"/xl/workbook.xml", b"/xl/book.xml"), ".xlsx", LOUD)
+
+
+def test_a_strict_document_is_rejected_instead_of_left_untranslated() -> None:
+    files = unpacked(workbook())
+    usual, strict = (
+        b"http://schemas.openxmlformats.org/spreadsheetml/2006/",
+        b"http://purl.oclc.org/ooxml/spreadsheetml/",
+    )
+    content = packed({name: part.replace(usual, strict) for name, part in files.items()})
+    with pytest.raises(InvalidDocument, match=r"xl/sharedStrings.xml is Strict Open XML, which is not"):
+        translated(content, ".xlsx", LOUD)
