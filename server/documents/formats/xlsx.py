@@ -1,5 +1,6 @@
 """Excel workbooks: texts of cells, comments, text boxes and charts. Numbers, formulas and names of sheets stay."""
 
+import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -36,6 +37,9 @@ _TABLE, _PIVOT_CACHE = f"{_SHEET}table+xml", f"{_SHEET}pivotCacheDefinition+xml"
 _S = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _TEXTS = (_S + "si", _S + "is", _S + "text")  # a shared string, one inside a cell, and that of a comment
 _TEXT_TAG = tag_pattern("si", "is", "text", "p")
+# Characters that XML cannot contain, or reads as others: ST_Xstring in ISO/IEC 29500-1, 22.9.2.19.
+_ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
+_CARRIAGE_RETURN = re.compile("(?<!_x005F)_x000D_")  # which programs on Windows write in front of a line feed
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
@@ -46,7 +50,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
 
     def find_paragraphs(tree: etree._ElementTree) -> Iterator[Paragraph]:
         for text in list(tree.iter(*_TEXTS)):  # the tree changes in between
-            visible = "".join(leaf.text or "" for leaf in _leaves(text))
+            visible = _unescaped("".join(leaf.text or "" for leaf in _leaves(text)))
             if visible.strip() not in columns and is_text(visible):
                 yield Paragraph([piece for child in text.iterchildren("*") if (piece := _piece(child)) is not None])
         yield from drawing_paragraphs(tree)
@@ -60,8 +64,12 @@ def _column_names(archive: Archive) -> frozenset[str]:
     for name, kind in part_types(archive):
         if kind in (_TABLE, _PIVOT_CACHE):
             for column in safe_xml.parse(archive.read(name), name).iter(_S + "tableColumn", _S + "cacheField"):
-                names.add(column.get("name", "").strip())
+                names.add(_unescaped(column.get("name", "")).strip())
     return frozenset(names)
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
 
 
 def _leaves(text: etree._Element) -> Iterator[etree._Element]:
@@ -78,4 +86,4 @@ def _piece(child: etree._Element) -> Piece | None:
         return None
     properties = child.find(_S + "rPr")
     style = "" if properties is None else "".join(map(described, properties))
-    return Piece(Kind.TEXT, [leaf], leaf.text, style)
+    return Piece(Kind.TEXT, [leaf], _CARRIAGE_RETURN.sub("\r", leaf.text), style)

@@ -4,11 +4,11 @@ from tests.server.documents.documents import packed
 
 _TYPES = "application/vnd.openxmlformats-officedocument."
 _CONTENT_TYPES = "http://schemas.openxmlformats.org/package/2006/content-types"
-_SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _OPEN = "urn:oasis:names:tc:opendocument:xmlns:"
 SHARED = (
     '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
-    f'<sst xmlns="{_SHEET}" count="9" uniqueCount="9">'
+    f'<sst xmlns="{SHEET}" count="9" uniqueCount="9">'
     "<si><t>Good morning</t></si>"
     '<si><r><t xml:space="preserve">one </t></r><r><rPr><b/><sz val="11"/></rPr><t>bold</t></r>'
     '<r><t xml:space="preserve"> word</t></r></si>'
@@ -18,16 +18,16 @@ SHARED = (
     '<si><t>東京</t><rPh sb="0" eb="2"><t>トウキョウ</t></rPh></si></sst>'
 )
 WORKSHEET = (
-    f'<worksheet xmlns="{_SHEET}"><sheetData><row r="1"><c r="A1" t="s"><v>0</v></c><c r="B1"><v>12.5</v></c>'
+    f'<worksheet xmlns="{SHEET}"><sheetData><row r="1"><c r="A1" t="s"><v>0</v></c><c r="B1"><v>12.5</v></c>'
     '<c r="C1" t="inlineStr"><is><t>inside text</t></is></c>'
     '<c r="D1" t="str"><f>IF(B1&gt;1,"high one","low one")</f><v>high one</v></c></row></sheetData></worksheet>'
 )
 COMMENTS = (
-    f'<comments xmlns="{_SHEET}"><authors><author>Tom Smith</author></authors><commentList>'
+    f'<comments xmlns="{SHEET}"><authors><author>Tom Smith</author></authors><commentList>'
     '<comment ref="A1" authorId="0"><text><r><t>please check</t></r></text></comment></commentList></comments>'
 )
 TABLE = (
-    f'<table xmlns="{_SHEET}" id="1" name="T" ref="A1:B2"><tableColumns count="2">'
+    f'<table xmlns="{SHEET}" id="1" name="T" ref="A1:B2"><tableColumns count="2">'
     '<tableColumn id="1" name="Product"/><tableColumn id="2" name="Total price"/></tableColumns></table>'
 )
 
@@ -44,7 +44,7 @@ def workbook(**parts: str) -> bytes:
     overrides = "".join(f'<Override PartName="/{name}" ContentType="{kind}"/>' for name, kind in types.items())
     files = {
         "[Content_Types].xml": f'<Types xmlns="{_CONTENT_TYPES}">{overrides}</Types>',
-        "xl/workbook.xml": f'<workbook xmlns="{_SHEET}"><sheets><sheet name="First" sheetId="1"/></sheets></workbook>',
+        "xl/workbook.xml": f'<workbook xmlns="{SHEET}"><sheets><sheet name="First" sheetId="1"/></sheets></workbook>',
         "xl/sharedStrings.xml": parts.get("shared", SHARED),
         "xl/worksheets/sheet1.xml": parts.get("sheet", WORKSHEET),
         "xl/comments1.xml": COMMENTS,

@@ -1,8 +1,9 @@
 import pytest
+from lxml import etree
 
 from server.interface.errors import InvalidDocument
 from tests.server.documents.documents import LOUD, SAME, translated, unpacked
-from tests.server.documents.spreadsheets import odf_presentation, spreadsheet, workbook
+from tests.server.documents.spreadsheets import SHEET, odf_presentation, spreadsheet, workbook
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,21 @@ def test_without_a_table_headings_are_translated() -> None:
     bare = '<table xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"/>'
     shared = unpacked(translated(workbook(table=bare), ".xlsx", LOUD))["xl/sharedStrings.xml"]
     assert b"<t>PRODUCT</t>" in shared
+
+
+def test_escaped_characters_of_a_workbook_are_no_words() -> None:
+    texts = ("Hello_x000D_\n", "two words_x000D_\nor more", "not a _x005F_x000D_ break", "Total_x000D_\nprice")
+    shared = f'<sst xmlns="{SHEET}">{"".join(f"<si><t>{text}</t></si>" for text in texts)}</sst>'
+    table = f'<table xmlns="{SHEET}"><tableColumn name="Total_x000d__x000a_price"/></table>'
+    content = workbook(shared=shared, table=table)
+    assert unpacked(translated(content, ".xlsx", SAME)) == unpacked(content)
+    result = unpacked(translated(content, ".xlsx", LOUD))["xl/sharedStrings.xml"].decode()
+    assert [leaf.text for leaf in etree.fromstring(result).iter("{*}t")] == [
+        "HELLO\r\n",
+        "TWO WORDS\r\nOR MORE",
+        "NOT A _X005F_X000D_ BREAK",  # what is not a line break has no better form for a reader
+        "Total_x000D_\nprice",  # the table names it
+    ]
 
 
 def test_cells_with_numbers_dates_and_formulas_stay_in_an_opendocument_spreadsheet() -> None:
