@@ -35,8 +35,10 @@ _TEXT_TYPES = frozenset(
 _TABLE, _PIVOT_CACHE = f"{_SHEET}table+xml", f"{_SHEET}pivotCacheDefinition+xml"
 
 _S = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
-_TEXTS = (_S + "si", _S + "is", _S + "text")  # a shared string, one inside a cell, and that of a comment
-_TEXT_TAG = tag_pattern("si", "is", "text", "p")
+_TEXTS = (_S + "si", _S + "is", _S + "text", _S + "c")  # a shared string, one in a cell, that of a comment, a cell
+# A cell whose value is a text, without a formula: some libraries write all texts so.
+_TEXT_CELL = rb"<(?:[\w.-]+:)?c(?=\s[^<>]*\st=[\"']str[\"'])[^<>]*>\s*<(?:[\w.-]+:)?v[\s>]"
+_TEXT_TAG = re.compile(tag_pattern("si", "is", "text", "p").pattern + b"|" + _TEXT_CELL)
 # Characters that XML cannot contain, or reads as others: ST_Xstring in ISO/IEC 29500-1, 22.9.2.19.
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _CARRIAGE_RETURN = re.compile("(?<!_x005F)_x000D_")  # which programs on Windows write in front of a line feed
@@ -73,6 +75,10 @@ def _unescaped(text: str) -> str:
 
 
 def _leaves(text: etree._Element) -> Iterator[etree._Element]:
+    if text.tag == _S + "c":
+        if text.get("t") == "str" and text.find(_S + "f") is None:
+            yield from text.iterchildren(_S + "v")
+        return
     for child in text.iterchildren(_S + "t", _S + "r"):
         leaf = child if child.tag == _S + "t" else child.find(_S + "t")
         if leaf is not None:
@@ -81,7 +87,7 @@ def _leaves(text: etree._Element) -> Iterator[etree._Element]:
 
 def _piece(child: etree._Element) -> Piece | None:
     """Return a child as a piece; None for the pronunciation of Japanese texts, and for empty ones."""
-    leaf = child if child.tag == _S + "t" else child.find(_S + "t") if child.tag == _S + "r" else None
+    leaf = child.find(_S + "t") if child.tag == _S + "r" else child if child.tag in (_S + "t", _S + "v") else None
     if leaf is None or not leaf.text:
         return None
     properties = child.find(_S + "rPr")

@@ -43,6 +43,20 @@ def test_without_a_table_headings_are_translated() -> None:
     assert b"<t>PRODUCT</t>" in shared
 
 
+def test_texts_that_stand_in_cells_as_values_are_translated() -> None:
+    cells = (
+        '<c r="A1" t="str"><v>one two</v></c>',
+        '<c r="B1" s="1" t="str"><f>A1</f><v>one two</v></c>',
+        '<c r="C1"><v>12.5</v></c><c r="D1" t="e"><v>#REF!</v></c><c r="E1" t="str"><v>item_code</v></c>',
+        '<c r="F1" t="str"><v>Product</v></c>',  # the table names it
+    )
+    sheet = f'<worksheet xmlns="{SHEET}"><sheetData><row r="1">{"".join(cells)}</row></sheetData></worksheet>'
+    content = workbook(sheet=sheet)
+    assert unpacked(translated(content, ".xlsx", SAME)) == unpacked(content)
+    result = unpacked(translated(content, ".xlsx", LOUD))["xl/worksheets/sheet1.xml"].decode()
+    assert result == sheet.replace(cells[0], cells[0].replace("one two", "ONE TWO"))
+
+
 def test_escaped_characters_of_a_workbook_are_no_words() -> None:
     texts = ("Hello_x000D_\n", "two words_x000D_\nor more", "not a _x005F_x000D_ break", "Total_x000D_\nprice")
     shared = f'<sst xmlns="{SHEET}">{"".join(f"<si><t>{text}</t></si>" for text in texts)}</sst>'
