@@ -12,6 +12,7 @@ from server.documents.input.limits import FileLimits
 from server.interface.errors import DocumentTooComplex, InvalidDocument
 
 _WINDOW_LINES = 2000
+_READ_BYTES = 1 << 16
 _LINES = Density(20_000, 8)  # with a letter; a list of words has one in ten characters
 
 
@@ -42,25 +43,23 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encodin
 
 def _lines(source: BinaryIO, encoding: Encoding, limits: FileLimits) -> Iterator[str]:
     """Yield lines with their ends, which are those that end a sentence everywhere."""
-    reader = codecs.getreader(encoding.codec)(source)
+    decoder = codecs.getincrementaldecoder(encoding.codec)()
     rest = ""
     while True:
+        chunk = source.read(_READ_BYTES)
         try:
-            chunk = reader.read(1 << 16)
+            lines = (rest + decoder.decode(chunk, final=not chunk)).splitlines(keepends=True)
         except UnicodeDecodeError as error:
             raise InvalidDocument(
                 f"the file is not {encoding.codec.upper()}: {error.reason} near byte {source.tell()}; save it as UTF-8"
             ) from error
-        if not chunk:
-            break
-        lines = (rest + chunk).splitlines(keepends=True)
         # The last line may continue in the next chunk, and a CR may belong to a CRLF.
-        rest = lines.pop()
+        rest = lines.pop() if lines and chunk else ""
         yield from lines
+        if not chunk:
+            return
         if len(rest) > limits.max_paragraph_characters:
             raise DocumentTooComplex(
                 f"a line may have {limits.max_paragraph_characters} characters. The one that begins with "
                 f"{rest.strip()[:40]!r} has more"
             )
-    if rest:
-        yield rest

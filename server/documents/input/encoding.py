@@ -79,20 +79,14 @@ def has_mark(content: bytes) -> bool:
 
 
 def detect(content: bytes, name: str | None = None) -> Encoding:
-    """Return the encoding of a text: `name`, or by its mark, or UTF-8 if it is that, or the most probable other one.
+    """Return the encoding of a whole text: `name`, or by its mark, or UTF-8 if it is that, or the most probable other.
 
     Raises `InvalidDocument` for bytes that are no text.
     """
-    for mark, codec in _MARKS:
-        if content.startswith(mark) and (name is None or codec.startswith(_family(check_encoding(name)))):
-            return Encoding(codec, mark)
-    if name is not None:
-        named = check_encoding(name)
-        return Encoding((_utf16_without_mark(content) or "utf-16-le") if named == "utf-16" else named)
-    if (wide := _utf16_without_mark(content)) is not None:
-        return Encoding(wide)
+    if (stated := _stated(content, name)) is not None:
+        return stated
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(content)
+        content.decode()
     except UnicodeDecodeError as error:
         return Encoding(_detect_other(content[max(0, error.start - _SAMPLE_BYTES // 2) :][:_SAMPLE_BYTES], error))
     return Encoding()
@@ -100,19 +94,19 @@ def detect(content: bytes, name: str | None = None) -> Encoding:
 
 def detect_in(source: BinaryIO, name: str | None = None) -> Encoding:
     """Return the encoding of a file of any size, read in parts; the position is then behind its mark."""
-    beginning = source.read(_SAMPLE_BYTES)
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    chunk, previous = beginning, b""
-    found = None
-    if name is None and not has_mark(beginning):
+    chunk, before = source.read(_SAMPLE_BYTES), b""
+    found = _stated(chunk, name)
+    if found is None:
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        found = Encoding()
         try:
             while chunk:
                 decoder.decode(chunk)
-                chunk, previous = source.read(_SAMPLE_BYTES), chunk
+                chunk, before = source.read(_SAMPLE_BYTES), (before + chunk)[-_SAMPLE_BYTES // 2 :]
+            decoder.decode(b"", final=True)
         except UnicodeDecodeError:
             # The text around the first byte that is not UTF-8.
-            found = detect(previous[-_SAMPLE_BYTES // 2 :].lstrip(bytes(range(0x80, 0xC0))) + chunk)
-    found = found or detect(beginning, name)
+            found = detect(before.lstrip(bytes(range(0x80, 0xC0))) + chunk)
     source.seek(len(found.mark))
     return found
 
@@ -142,6 +136,18 @@ def read_text(source: BinaryIO, limits: FileLimits, encoding: str | None = None)
     content = read_part(source, limits)
     found = detect(content, encoding)
     return found.decode(content), found
+
+
+def _stated(content: bytes, name: str | None) -> Encoding | None:
+    """Return the encoding that is named or marked, or UTF-16 that is clear from the beginning of a text."""
+    for mark, codec in _MARKS:
+        if content.startswith(mark) and (name is None or codec.startswith(_family(check_encoding(name)))):
+            return Encoding(codec, mark)
+    if name is not None:
+        named = check_encoding(name)
+        return Encoding((_utf16_without_mark(content) or "utf-16-le") if named == "utf-16" else named)
+    wide = _utf16_without_mark(content)
+    return None if wide is None else Encoding(wide)
 
 
 def _family(codec: str) -> str:

@@ -55,6 +55,13 @@ def test_an_encoding_can_be_set() -> None:
         format_of("a.docx", FormatOptions(encoding="utf-8"))
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", None])
+def test_a_text_that_ends_inside_a_character_is_rejected_and_loses_nothing(encoding: str | None) -> None:
+    content = "a né".encode(encoding or "utf-16-le")[:-1]
+    with pytest.raises(InvalidDocument, match=r"the file is not UTF-.*; save it as UTF-8"):
+        translated(content, ".txt", SAME, options=FormatOptions(encoding=encoding))
+
+
 def test_a_translation_that_its_encoding_cannot_write_gets_plain_marks_or_an_error() -> None:
     async def quoted(texts: list[str]) -> list[str]:
         return ["„Größe“ – …"] * len(texts)

@@ -62,6 +62,13 @@ def test_a_letter_far_behind_the_beginning_decides(before: int) -> None:
         assert detect(content).codec == codec
 
 
+@pytest.mark.parametrize("before", [0, 65_529, 65_530, 65_531])
+def test_the_last_letter_decides_like_any_other(before: int) -> None:
+    for codec in ("utf-8", "cp1252"):
+        content = b"x" * before + "un café".encode(codec)
+        assert detect(content).codec == detect_in(io.BytesIO(content)).codec == codec
+
+
 def test_marks_that_a_codec_lacks_become_plain_ones() -> None:
     latin = Encoding("iso8859-1")
     assert latin.encode_part("„Maß“ – ‚x’…") == "\"Maß\" - 'x'...".encode("latin-1")
