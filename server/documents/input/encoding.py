@@ -142,9 +142,10 @@ def _stated(content: bytes, name: str | None) -> Encoding | None:
     """Return the encoding that is named or marked, or UTF-16 that is clear from the beginning of a text."""
     for mark, codec in _MARKS:
         if content.startswith(mark) and (name is None or codec.startswith(_family(check_encoding(name)))):
-            return Encoding(codec, mark)
+            # Some programs write a mark in front of one that is there.
+            return Encoding(codec, mark * 2 if content.startswith(mark * 2) else mark)
     if name is not None:
-        named = check_encoding(name)
+        named = check_encoding(name).removesuffix("-sig")  # that codec writes a mark in front of each part of a text
         return Encoding((_utf16_without_mark(content) or "utf-16-le") if named == "utf-16" else named)
     wide = _utf16_without_mark(content)
     return None if wide is None else Encoding(wide)
