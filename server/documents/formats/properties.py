@@ -12,9 +12,10 @@ from server.documents.markup.text_values import TextValue, is_text, rewritten_va
 
 _END = r"(?:\r\n|\n|\r|\Z)"
 _CONTINUED = r"\\(?:\r\n|\n|\r)[ \t\f]*+"
+_SPACE = rf"(?:[ \t\f]|{_CONTINUED})*+"
 # https://docs.oracle.com/javase/8/docs/api/java/util/Properties.html#load-java.io.Reader-
 _ENTRY = regex.compile(
-    rf"[ \t\f]*+(?:[#!][^\r\n]*+|(?P<key>(?:[^\\ \t\f\r\n=:]|{_CONTINUED}|\\[\s\S])*+)[ \t\f]*+[=:]?+[ \t\f]*+"
+    rf"[ \t\f]*+(?:[#!][^\r\n]*+|(?P<key>(?:[^\\ \t\f\r\n=:]|{_CONTINUED}|\\[\s\S])*+){_SPACE}[=:]?+{_SPACE}"
     rf"(?P<value>(?:[^\\\r\n]++|{_CONTINUED}|\\[\s\S])*+)\\?+){_END}"
 )
 _ESCAPE = regex.compile(r"\\(?:u([0-9a-fA-F]{4})|(\r\n|\n|\r)[ \t\f]*+|([\s\S]))")
@@ -36,7 +37,7 @@ def _values(text: str) -> Iterator[TextValue]:
 
     def write(value: str) -> str:
         escaped = "".join(_WRITTEN.get(each, each) for each in value)
-        if escaped.startswith(" "):
+        if escaped.startswith((" ", "=", ":")):  # would be a part of the separator
             escaped = "\\" + escaped
         return "".join(map(_unicode_escape, escaped)) if is_ascii else escaped
 

@@ -22,6 +22,10 @@ from tests.server.documents.documents import LOUD, SAME, translated
         # Keys that continue in the next line, or have white space that is none for Java.
         (".properties", "a\\\n  b=one two", "a\\\n  b=ONE TWO"),
         (".properties", "a\\\r\n\tb c d", "a\\\r\n\tb C D"),
+        # Separators that continue in the next line, and values that begin like one.
+        (".properties", "a = \\\n  one two\n", "a = \\\n  ONE TWO\n"),
+        (".properties", "a \\\n = one two\n", "a \\\n = ONE TWO\n"),
+        (".properties", "a \\=one two\nb = :) you", "a \\=ONE TWO\nb = \\:) YOU"),
         (".properties", "a\x0bb\xa0c=one two", "a\x0bb\xa0c=ONE TWO"),
         # A lone backslash at the end of the file continues nothing, and is no part of the value.
         (".properties", "a=one two\\", "a=ONE TWO\\"),
