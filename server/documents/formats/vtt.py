@@ -15,8 +15,9 @@ from server.interface.errors import InvalidDocument
 
 _TIME = r"(?:[0-9]++:)?[0-9]++:[0-9]++\.[0-9]++"
 _TIMES = re.compile(rf"\s*+{_TIME}\s++-->\s++{_TIME}(?:\s|\Z)")
-# Tags of https://www.w3.org/TR/webvtt1/#webvtt-cue-span-start-tag; times inside a cue stand for themselves.
-_TAG = re.compile(r"(</?(?:b|i|u|c|v|lang|ruby|rt)(?:[. \t][^<>\n]*)?>|<[0-9][0-9:.]*>)")
+# Tags of https://www.w3.org/TR/webvtt1/#webvtt-cue-text-tokenizer, which players ignore if they do not have them, such
+# as <font> from SubRip; times inside a cue stand for themselves.
+_TAG = re.compile(r"(</?[A-Za-z][A-Za-z0-9]*(?:[. \t][^<>\n]*)?/?>|</>|<[0-9][0-9:.]*>)")
 _MARKUP = CueMarkup(_TAG, tuple(f"<{digit}" for digit in range(10)), has_entities=True)
 _SIGNATURE = "WEBVTT"
 _MAX_BYTES = 5_000_000

@@ -62,6 +62,12 @@ def test_cues_of_webvtt_are_translated_and_everything_else_stays() -> None:
     )
 
 
+def test_all_tags_of_webvtt_stay() -> None:
+    cue = 'WEBVTT\n\n00:01.000 --> 00:02.000\n<font color="red">{}</font> <I>{}</I> {} < {} > {}<br/>{}\n'
+    result = translated(cue.format(*"abcdef").encode(), ".vtt", LOUD).decode()
+    assert result == cue.format(*"ABCDEF").replace(" < ", " &lt; ").replace(" > ", " &gt; ")
+
+
 def test_dialogues_of_substation_alpha_are_translated_with_their_breaks() -> None:
     result = translated(ASS.encode(), ".ass", LOUD).decode()
     *_, dialogue, drawing = result.splitlines()
