@@ -13,10 +13,16 @@ from server.documents.markup.item_rewriting import rewritten
 from server.documents.markup.items import Item, Kind
 from server.interface.errors import InvalidDocument
 
-_TAG = re.compile(r"(\{[^{}\n]*\}|\\h)")
+_TAG = re.compile(r"(\{[^{}\n]*\})")
+_HARD_SPACE, _NO_BREAK_SPACE = "\\h", "\xa0"
 _BREAK = re.compile(r"(\\[Nn])")
 _DRAWING = re.compile(r"\{[^{}\n]*\\p[1-9][^{}\n]*\}")  # switches from text to shapes
-_MARKUP = CueMarkup(_TAG, ("{", "\\"))
+_MARKUP = CueMarkup(
+    _TAG,
+    ("{",),
+    read=lambda text: text.replace(_HARD_SPACE, _NO_BREAK_SPACE),
+    write=lambda text: text.replace(_NO_BREAK_SPACE, _HARD_SPACE),
+)
 _DIALOGUE, _FORMAT, _EVENTS = "dialogue:", "format:", "[events]"
 _TEXT_FIELD = "text"
 _DEFAULT_FIELDS = 10

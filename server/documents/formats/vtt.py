@@ -1,8 +1,10 @@
 """WebVTT subtitles: the text of every cue. Header, notes, styles, regions, identifiers, times and settings stay."""
 
+import html
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import BinaryIO
 
 from server.documents.fragment import Rewrite
@@ -18,7 +20,7 @@ _TIMES = re.compile(rf"\s*+{_TIME}\s++-->\s++{_TIME}(?:\s|\Z)")
 # Tags of https://www.w3.org/TR/webvtt1/#webvtt-cue-text-tokenizer, which players ignore if they do not have them, such
 # as <font> from SubRip; times inside a cue stand for themselves.
 _TAG = re.compile(r"(</?[A-Za-z][A-Za-z0-9]*(?:[. \t][^<>\n]*)?/?>|</>|<[0-9][0-9:.]*>)")
-_MARKUP = CueMarkup(_TAG, tuple(f"<{digit}" for digit in range(10)), has_entities=True)
+_MARKUP = CueMarkup(_TAG, tuple(f"<{digit}" for digit in range(10)), html.unescape, partial(html.escape, quote=False))
 _SIGNATURE = "WEBVTT"
 _MAX_BYTES = 5_000_000
 

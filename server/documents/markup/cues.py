@@ -1,8 +1,7 @@
 """Cues of subtitles as items: lines, tags and dialogues; translations get the lines of their source."""
 
-import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from server.documents.markup.items import Item, Kind
@@ -42,13 +41,21 @@ def raw(lines: Sequence[Line]) -> str:
 class CueMarkup:
     """Markup inside the cues of a format. `tag` has one group around all of it; it matches marks, too.
 
-    `marks` are the beginnings of tags that stand for themselves. With `has_entities`, texts are written as in HTML.
+    `marks` are the beginnings of tags that stand for themselves. `read` and `write` translate between a text and its
+    form in a file.
     """
 
-    def __init__(self, tag: re.Pattern[str], marks: tuple[str, ...], *, has_entities: bool = False) -> None:
+    def __init__(
+        self,
+        tag: re.Pattern[str],
+        marks: tuple[str, ...],
+        read: Callable[[str], str] = str,
+        write: Callable[[str], str] = str,
+    ) -> None:
         self._tag = tag
         self._marks = marks
-        self._has_entities = has_entities
+        self._read = read
+        self.write = write
 
     def items(self, lines: Sequence[Line], number: int) -> Iterator[Item]:
         """Yield the lines of a cue as items; `number` is that of its first line, for errors."""
@@ -56,7 +63,7 @@ class CueMarkup:
             raise InvalidDocument(
                 f"a cue may have {_MAX_CUE_CHARACTERS} characters. The cue in line {number} has {num_characters}"
             )
-        if not any(any(map(str.isalpha, self._tag.sub("", line.text))) for line in lines):
+        if not any(any(map(str.isalpha, self._read(self._tag.sub("", line.text)))) for line in lines):
             yield Item(Kind.BREAK, raw(lines))  # a file may have nothing else
             return
         is_dialogue = any(line.text.lstrip().startswith(_SPEAKER) for line in lines)
@@ -77,10 +84,6 @@ class CueMarkup:
                     )
                 yield item
             yield Item(Kind.BREAK if is_dialogue else Kind.TEXT, line.text[start + len(text) :] + line.end, " ")
-
-    def write(self, text: str) -> str:
-        """Write a translated text."""
-        return html.escape(text, quote=False) if self._has_entities else text
 
     def wrapped(self, unit: Unit, written: str) -> str:
         """Divide a translation into as many lines as its source, of similar lengths."""
@@ -105,7 +108,7 @@ class CueMarkup:
                 if begins:
                     yield Item(Kind.BREAK, piece[: len(piece) - len(text)])
                 if text:
-                    yield Item(Kind.TEXT, text, html.unescape(text) if self._has_entities else text)
+                    yield Item(Kind.TEXT, text, self._read(text))
                     begins = False
             elif piece.startswith(self._marks):
                 yield Item(Kind.MARK, piece)

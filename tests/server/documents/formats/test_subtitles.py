@@ -1,6 +1,7 @@
 """WebVTT and SubStation Alpha, and the line breaks of all subtitles."""
 
 import contextlib
+from collections.abc import Sequence
 
 import pytest
 
@@ -60,6 +61,21 @@ def test_cues_of_webvtt_are_translated_and_everything_else_stays() -> None:
         .replace("Where is <00:00:03.500>it?", "<00:00:03.500>WHERE IS IT?")
         .replace("- Who?\n- Me.", "- WHO?\n- ME.")
     )
+
+
+def test_hard_spaces_of_substation_alpha_separate_words_where_they_stand() -> None:
+    dialogue = "[Events]\nDialogue: 0,0:0:1,0:0:2,,,0,0,0,,{}\n"
+    received: list[str] = []
+
+    async def translate(texts: Sequence[str]) -> Sequence[str]:
+        received.extend(texts)
+        return [text.upper() for text in texts]
+
+    content = dialogue.format("10\\hkm to\\hgo").encode()
+    assert translated(content, ".ass", Translate(translate)).decode() == dialogue.format("10\\hKM TO\\hGO")
+    assert received == ["10\xa0km to\xa0go"]
+    empty = dialogue.format("\\h {x}\\h").encode()
+    assert translated(empty, ".ass", LOUD) == empty
 
 
 def test_all_tags_of_webvtt_stay() -> None:

@@ -1,4 +1,6 @@
+import html
 import re
+from functools import partial
 
 import pytest
 
@@ -8,7 +10,7 @@ from server.documents.markup.units import Unit
 from server.interface.errors import InvalidDocument
 
 _MARKUP = CueMarkup(re.compile(r"(</?[bi]>|\{[^}]*\})"), ("{",))
-_ENTITIES = CueMarkup(re.compile(r"(<b>)"), (), has_entities=True)
+_ENTITIES = CueMarkup(re.compile(r"(<b>)"), (), html.unescape, partial(html.escape, quote=False))
 
 
 def _items(text: str, markup: CueMarkup = _MARKUP) -> list[Item]:
