@@ -1,6 +1,7 @@
 """YAML: the texts among the values. Comments, keys, anchors, tags, quotes and indentation stay as they are written."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import BinaryIO, NamedTuple
 
 import regex
@@ -10,6 +11,7 @@ from server.documents.fragment import Rewrite
 from server.documents.input.density import Density
 from server.documents.input.encoding import read_text
 from server.documents.input.limits import FileLimits
+from server.documents.markup.line_wrapping import rewrap
 from server.documents.markup.text_values import TextValue, is_for_programs, is_text, rewritten_values
 from server.interface.errors import DocumentTooLarge, InvalidDocument
 
@@ -38,6 +40,15 @@ class _Scalar(NamedTuple):
     begin: int
     end: int
     style: str | None
+    text: str
+
+
+class _Line(NamedTuple):
+    """A line of a block: the places of its text, from the beginning of the block."""
+
+    begin: int
+    end: int
+    indent: int
     text: str
 
 
@@ -109,13 +120,33 @@ def _block_values(raw: str, scalar: _Scalar) -> Iterator[TextValue]:
     header = _HEADER.match(raw)
     if header is None or not is_text(scalar.text):
         return
-    position = header.end()
+    lines = list(_block_lines(raw, header.end()))
+    indent = next((line.indent for line in lines if line.text), 0)
+    # Lines that are indented further are not folded; with an indicator of indentation, all lines may be.
+    is_folded = scalar.style == ">" and not any(map(str.isdigit, header[0][1:3]))
+    for is_paragraph, group in groupby(lines, lambda line: is_folded and line.text != "" and line.indent == indent):
+        for part in [list(group)] if is_paragraph else [[line] for line in group if line.text]:
+            begin, end = scalar.begin + part[0].begin, scalar.begin + part[-1].end
+            yield TextValue(begin, end, " ".join(line.text for line in part), _block_writer(raw, part))
+
+
+def _block_lines(raw: str, position: int) -> Iterator[_Line]:
     for line in regex.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", raw[position:]):
         text = line.strip()
-        if text:
-            begin = scalar.begin + position + line.index(text)
-            yield TextValue(begin, begin + len(text), text, lambda value: value.replace("\n", " "))
+        indent = line.index(text)
+        yield _Line(position + indent, position + indent + len(text), indent, text)
         position += len(line)
+
+
+def _block_writer(raw: str, lines: Sequence[_Line]) -> Callable[[str], str]:
+    def write(value: str) -> str:
+        value = value.replace("\n", " ")
+        if len(lines) == 1:
+            return value
+        line_break = raw[lines[0].end : lines[1].begin].lstrip(" \t")
+        return rewrap(value.split(" "), max(len(line.text) for line in lines), line_break)
+
+    return write
 
 
 def _writer(style: str | None) -> Callable[[str], str]:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import random
+from collections.abc import Sequence
 
 import pytest
 import yaml
@@ -158,6 +159,30 @@ def test_a_mistake_is_reported_with_its_place(extension: str, content: str, reas
 def test_a_long_file_of_anything_is_read_soon(extension: str, unit: str) -> None:
     with contextlib.suppress(InvalidDocument):
         read_soon(unit * (100_000 // len(unit)), extension)
+
+
+@pytest.mark.parametrize(
+    ("block", "texts"),
+    [
+        (">\n  one two\n  three\n\n  four\n  five\n", ["one two three", "four five"]),
+        (">-\n\n  one\n  two\n    three\n    four\n  five\n  six", ["one two", "three", "four", "five six"]),
+        (">2\n    one\n    two\n  three\n", ["one", "two", "three"]),
+        (">\r\n  one\r\n  two\r\n", ["one two"]),
+        ("|\n  one\n  two\n", ["one", "two"]),
+    ],
+)
+def test_lines_that_yaml_folds_are_one_text(block: str, texts: list[str]) -> None:
+    received: list[str] = []
+
+    async def translate(values: Sequence[str]) -> Sequence[str]:
+        received.extend(values)
+        return [value.upper() for value in values]
+
+    content = f"a: {block}".encode()
+    assert translated(content, ".yaml", SAME) == content
+    result = translated(content, ".yaml", Translate(translate))
+    assert received == texts
+    assert result.decode() == f"a: {block.upper()}"
 
 
 @pytest.mark.parametrize(
