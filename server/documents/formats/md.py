@@ -27,6 +27,7 @@ _MAX_BYTES = 5_000_000
 _MAX_LINES = 200_000  # the parser keeps some 200 bytes about each
 # YAML or TOML at the top of the file, with the lines around it.
 _FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\n(?:[^\n]*\n)*?\1[ \t]*(?:\n|\Z)")
+_NO_BREAK = "\0"  # in place of a space; no text has it
 _CELLS = ("th_open", "td_open")
 _NAMED_LINK = re.compile(r"\[([^\[\]]{1,999})\]\[([^\[\]]{1,999})\]")
 
@@ -158,4 +159,8 @@ def _wrapped(unit: Unit, written: str) -> str:
     line_break = next((item.raw for item in unit.items if item.text == " " and "\n" in item.raw), None)
     if line_break is None:
         return written
-    return rewrap(written.split(" "), max(map(len, "".join(item.raw for item in unit.items).split("\n"))), line_break)
+    # Markup stays in one line: an address in < > may not have a line break, a formula would not be one.
+    for markup in {item.raw for item in unit.items if item.kind is not Kind.TEXT and " " in item.raw}:
+        written = written.replace(markup, markup.replace(" ", _NO_BREAK))
+    width = max(map(len, "".join(item.raw for item in unit.items).split("\n")))
+    return rewrap(written.split(" "), width, line_break).replace(_NO_BREAK, " ")

@@ -42,3 +42,11 @@ def test_a_translation_has_the_line_ends_of_most_lines_of_its_source() -> None:
     assert translated(b"a b\r\nc d\n\n# e f\n", ".md", LOUD) == b"A B\nC D\n\n# E F\n"
     page = "<!DOCTYPE\r\nhtml><html><head></head><body><p>{}</p>\r\n<!-- c\r\nd -->\r\n</body></html>"
     assert translated(page.format("a b").encode(), ".html", LOUD).decode() == page.format("A B")
+
+
+@pytest.mark.parametrize("markup", ["[c](<u v>)", "$x = y z$", '[c](u "t w")'])
+def test_markup_stays_in_one_line(markup: str) -> None:
+    text = "more text\na {} d\n"
+    loud = translated(text.format(markup).encode(), ".md", LOUD).decode()
+    assert loud.split() == text.upper().format(markup.replace("[c]", "[C]")).split()
+    assert any(markup.replace("[c]", "[C]") in line for line in loud.split("\n"))
