@@ -17,6 +17,7 @@ from server.interface.errors import InvalidDocument
 _CHARSET = re.compile(r"(Content-Type:[^\"\n]{0,100}?charset=)([\w.:-]+)")
 # polib joins a text of many lines line by line, in time quadratic in their number.
 _MAX_LINES = 20_000
+_BEGIN_OF_TEXT = re.compile(r'\s*(?:msg(?:ctxt|id|id_plural|str(?:\[\d+\])?)\s*)?"')
 _KIND_OF_LINE = re.compile(rb"[ \t]*(\"|#~ *\"|#[^~])")
 
 
@@ -41,6 +42,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
     codec = (codec_of(declared[2]) if declared else None) or "utf-8"
     catalogue = _parse(content, codec)
     lines = list(io.StringIO(content.decode(codec), newline=""))
+    _check_ends(lines)
     entries = [entry for entry in catalogue if not entry.obsolete and not entry.fuzzy]
     fields = [field for entry in entries for field in _empty_fields(entry, lines)]
 
@@ -63,6 +65,16 @@ def _check_lengths(content: bytes) -> None:
         if num_lines > _MAX_LINES:
             raise InvalidDocument(
                 f"a text or comment of a catalogue may have {_MAX_LINES} lines. The one around line {number} has more"
+            )
+
+
+def _check_ends(lines: Sequence[str]) -> None:
+    """Raise `InvalidDocument` for a text without an end: polib takes its last character for a quotation mark."""
+    for number, line in enumerate(lines, 1):
+        begin = _BEGIN_OF_TEXT.match(line)
+        if begin is not None and not line[begin.end() :].rstrip().endswith('"'):
+            raise InvalidDocument(
+                f"the catalogue cannot be read: the text in line {number} must end with a quotation mark"
             )
 
 

@@ -134,3 +134,12 @@ def test_a_text_of_very_many_lines_is_refused_with_the_number(line: str) -> None
     catalogue = CATALOGUE + '\nmsgid ""\n' + f"{line}\n" * 20_001 + 'msgstr ""\n'
     with pytest.raises(InvalidDocument, match=r"may have 20000 lines. The one around line 200\d\d has more"):
         translated(catalogue.encode(), ".po", SAME)
+
+
+@pytest.mark.parametrize(
+    "text", ['msgid "one two', 'msgid ""\n"one two', 'msgctxt "\nmsgid "one two"', 'msgid "one" two']
+)
+def test_a_text_without_an_end_is_refused_with_its_line(text: str) -> None:
+    line = text[: text.index("two")].count("\n") + 2 if "msgctxt" not in text else 2
+    with pytest.raises(InvalidDocument, match=rf"line {line}\b"):
+        translated(f'# a comment "\n{text}\nmsgstr ""\n'.encode(), ".po", SAME)
