@@ -75,11 +75,15 @@ def parse(content: bytes, name: str, allow_doctype: bool = False) -> etree._Elem
         strip_cdata=False,
     )  # fmt: skip
     try:
-        return etree.fromstring(content, parser).getroottree()
+        root = etree.fromstring(content, parser)
     except etree.XMLSyntaxError as error:
         if getattr(error, "code", 0) == etree.ErrorTypes.ERR_NO_MEMORY:
             raise MemoryError from error
         raise InvalidDocument(f"{name} is not well-formed XML: {error.msg}") from error
+    # An error for the library, unless a warning follows; but it creates no elements in such a namespace.
+    if invalid := parser.error_log.filter_types(etree.ErrorTypes.WAR_NS_URI):
+        raise InvalidDocument(f"{name} is not well-formed XML: {invalid[0].message}")
+    return root.getroottree()
 
 
 def serialized(tree: etree._ElementTree, content: bytes) -> bytes:

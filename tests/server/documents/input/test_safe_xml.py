@@ -38,6 +38,13 @@ def test_other_files_are_rejected_with_their_name(content: bytes, reason: str) -
             read(content, "x.xml")
 
 
+@pytest.mark.parametrize("attribute", ["", ' xml:space="x"'])
+def test_a_namespace_that_is_no_address_is_rejected(attribute: str) -> None:
+    content = f'<a xmlns="http://\xfc/"><b{attribute}/></a>'.encode()
+    with pytest.raises(InvalidDocument, match="xmlns: 'http://ü/' is not a valid URI"):
+        safe_xml.parse(content, "x.xml")
+
+
 def test_a_document_type_may_be_allowed_and_entities_never() -> None:
     assert safe_xml.parse(b"<!DOCTYPE a><a/>", "x.xml", allow_doctype=True).getroot().tag == "a"
     with pytest.raises(InvalidDocument, match="declares the XML entity 'b'"):
