@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
+import regex
 from lxml import etree
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
@@ -24,6 +25,9 @@ _WHITE_SPACE = re.compile(r"[ \t\r\n\f]+")
 _PRESCAN_BYTES = 1024  # in which browsers look for a declaration of the encoding
 _KEEP_FIRST_LINE_BREAK = ("pre", "textarea", "listing")  # parsers remove one behind the start tag
 _DOCTYPE = "<!doctype"
+_END_OF_HEAD = re.compile(r"</head\s*>", re.IGNORECASE)
+_NOSCRIPT = regex.compile(r"<noscript[\s>](?:[^<]++|<(?!/?noscript))*+</noscript\s*+>", regex.IGNORECASE)
+_HIDDEN = re.compile(r'<meta name="hidden-noscript-([0-9]{1,9})">')
 
 # Items and characters that a page may become: repair by the parser repeats elements. Twice the largest of real pages.
 _ITEMS_PER_CHARACTER = 1
@@ -48,11 +52,31 @@ def rewrite(
     if (num_tags := page.count("<")) > limits.max_tags:
         raise DocumentTooComplex(f"a page may have {limits.max_tags} tags. Given: {num_tags}")
     page, line_end = with_one_line_end(page)  # the parser reads all of them as \n
+    page, hidden = _with_hidden_noscript(page)
     items = with_language(html_items(page), language)
     is_held = limits.holds(len(page))
     text = yield from rewritten(_bounded(items, len(page)), escaped_texts, is_held=is_held)
     if sink is not None:
+        if hidden:
+            text = _HIDDEN.sub(lambda place: hidden[int(place[1])], text)
         sink.write(found.mark + text.replace("\n", line_end).encode(found.codec, "xmlcharrefreplace"))
+
+
+def _with_hidden_noscript(page: str) -> tuple[str, list[str]]:
+    """Return the page with a `meta` in place of each `noscript` in its head, and these elements.
+
+    For browsers with scripts they are text. The parser reads them as one without: a picture there would end the head.
+    """
+    end = _END_OF_HEAD.search(page)
+    if end is None or _HIDDEN.search(page) is not None:
+        return page, []
+    elements: list[str] = []
+
+    def hide(element: regex.Match[str]) -> str:
+        elements.append(element[0])
+        return f'<meta name="hidden-noscript-{len(elements) - 1}">'
+
+    return _NOSCRIPT.sub(hide, page[: end.start()]) + page[end.start() :], elements
 
 
 def html_items(text: str) -> Iterator[Item]:
