@@ -1,6 +1,7 @@
 """Request parameters, read alike from a JSON object, a form or the query."""
 
 import asyncio
+import codecs
 import json
 import math
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -19,6 +20,7 @@ _TRUE, _FALSE = frozenset({"1", "true", "True"}), frozenset({"0", "false", "Fals
 
 _INLINE_BYTES = 20_000  # 1 MB of escapes takes 0.2 s
 MAX_BLANK_BYTES = 256  # before JSON
+BEFORE_JSON = b" \t\r\n" + codecs.BOM_UTF8  # .NET writes a byte order mark
 _PARSED = "kvasir.json_object"  # key of the scope
 _MAX_FIELD_BYTES = 1024 * 1024  # of a URL-encoded form; Starlette has the same limit for multipart forms
 
@@ -148,7 +150,7 @@ async def read_parameters(request: Request, max_fields: int) -> Parameters:
 
 def looks_like_json(body: bytes) -> bool:
     """Return whether a body begins like a JSON object or list."""
-    return body[:MAX_BLANK_BYTES].lstrip()[:1] in (b"{", b"[")
+    return body[:MAX_BLANK_BYTES].lstrip(BEFORE_JSON)[:1] in (b"{", b"[")
 
 
 def _media_type(request: Request) -> str:

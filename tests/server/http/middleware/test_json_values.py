@@ -15,8 +15,10 @@ CLOSE = {"Connection": "close"}
 FORM = "application/x-www-form-urlencoded"
 
 
-def _read(parts: Sequence[bytes], media_type: str = "application/json", length: str = "") -> list[bytes] | None:
-    """Return the parts of a body that the application receives before the middleware rejects it."""
+def _read(
+    parts: Sequence[bytes], media_type: str = "application/json", length: str = "", status: int = 422
+) -> list[bytes] | None:
+    """Return the parts of a body that the application receives before the middleware rejects it with `status`."""
     pending = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
     received: list[bytes] = []
 
@@ -35,7 +37,7 @@ def _read(parts: Sequence[bytes], media_type: str = "application/json", length: 
     try:
         asyncio.run(JsonValues(app, MAX_VALUES)({"type": "http", "headers": headers}, receive, send))
     except HTTPException as error:
-        return None if (error.status_code, error.headers) != (422, CLOSE) else received
+        return None if (error.status_code, error.headers) != (status, CLOSE) else received
     return received
 
 
@@ -79,6 +81,7 @@ def test_numbers_of_very_many_digits_are_rejected() -> None:
         (FORM, b" {", True),
         (FORM + "; charset=utf-8", b" " * 256 + b"{", False),
         (FORM, b" " * 255 + b"{", True),
+        (FORM, b"\xef\xbb\xbf {", True),
         ("multipart/form-data; boundary=x", b"{", False),
         ("text/plain", b"q=", True),
         ("", b"{", True),
@@ -94,3 +97,11 @@ def test_a_body_that_states_fewer_bytes_than_values_is_not_counted() -> None:
     assert _read([b"[[[[["], length="5") == [b"[[[[["]
     assert _read([b"[[[[[["], length="6") == []
     assert _read([b"[[[[[["], length="x") == []
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32", "utf-32-le"])
+def test_json_in_another_encoding_is_rejected_whatever_its_length(encoding: str) -> None:
+    body = "{}".encode(encoding)
+    assert _read([body], status=400) == []
+    assert _read([body], length="4", status=400) == []
+    assert _read([body], "multipart/form-data; boundary=x") == [body]

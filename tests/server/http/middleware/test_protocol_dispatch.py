@@ -63,6 +63,7 @@ def _dispatched(
     ("path", "body", "expected"),
     [
         ("/translate", b'{"text": "a", "target_lang": "DE"}', "/deeplx/translate"),
+        ("/translate", b'\xef\xbb\xbf{"text": "a", "target_lang": "DE"}', "/deeplx/translate"),
         ("/v1/translate", b'{"text": "a", "target_lang": "DE"}', "/deeplx/v1/translate"),
         ("/v1/translate", b'{"text": "a", "target": "de"}', "/v1/translate"),
         ("/translate", b'{"text": "a", "from": "en", "to": "de"}', "/mtranserver/translate"),

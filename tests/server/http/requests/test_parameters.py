@@ -32,6 +32,10 @@ def test_a_body_that_begins_like_json_is_json_and_the_query_is_not_read(media_ty
     assert sent.as_json() == {"q": "Tea."}
 
 
+def test_json_may_begin_with_a_byte_order_mark() -> None:
+    assert _read(b'\xef\xbb\xbf{"q": "Tea."}', FORM).texts("q") == ["Tea."]
+
+
 def test_blank_bytes_before_json_are_bounded() -> None:
     assert looks_like_json(b" " * 255 + b"[")
     assert not looks_like_json(b" " * 256 + b"[")
