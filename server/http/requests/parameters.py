@@ -148,6 +148,16 @@ async def read_parameters(request: Request, max_fields: int) -> Parameters:
     return Parameters(values, is_json=False)
 
 
+async def read_json(request: Request) -> object:
+    """Return the JSON body, whatever its media type. Raises `InvalidRequest`, also for a multipart form.
+
+    Values of a multipart form are not counted while it is read, so it must not reach the parser.
+    """
+    if _media_type(request) == "multipart/form-data":
+        raise InvalidRequest("the body must be JSON. Given: Content-Type: multipart/form-data")
+    return _parsed(await request.body())
+
+
 def looks_like_json(body: bytes) -> bool:
     """Return whether a body begins like a JSON object or list."""
     return body[:MAX_BLANK_BYTES].lstrip(BEFORE_JSON)[:1] in (b"{", b"[")
@@ -191,21 +201,21 @@ def json_names(scope: Scope, body: bytes) -> Collection[str]:
 def _json_object(scope: Scope, body: bytes) -> dict[str, list[object]]:
     """Return the values of a JSON object by name. It is parsed once for a request."""
     if _PARSED not in scope:
-        scope[_PARSED] = _parsed(body)
+        content = _parsed(body)
+        if not isinstance(content, dict):
+            raise InvalidRequest("Invalid JSON format")
+        scope[_PARSED] = {name: [value] for name, value in content.items()}
     values: dict[str, list[object]] = scope[_PARSED]
     return values
 
 
-def _parsed(body: bytes) -> dict[str, list[object]]:
+def _parsed(body: bytes) -> object:
     try:
-        content = json.loads(body, parse_constant=_reject_constant)
+        return json.loads(body, parse_constant=_reject_constant)
     except RecursionError as error:
         raise InvalidRequest("the body is not JSON: nested too deeply") from error
     except ValueError as error:  # also raised for invalid UTF-8 and for numbers with too many digits
         raise InvalidRequest(f"the body is not JSON: {error}") from error
-    if not isinstance(content, dict):
-        raise InvalidRequest("Invalid JSON format")
-    return {name: [value] for name, value in content.items()}
 
 
 def _reject_constant(name: str) -> NoReturn:

@@ -1,6 +1,5 @@
 """Bodies of the Microsoft-compatible protocol: an array of texts (3.0), or an object with inputs (2026-06-06)."""
 
-import json
 from collections.abc import Mapping
 
 from fastapi import Request
@@ -19,14 +18,6 @@ def microsoft_code(tag: str) -> str:
     """Return Microsoft's code for a language of a model."""
     found = match_language(tag, list(_CODE_OF_TAG))
     return tag.replace("_", "-") if found is None else _CODE_OF_TAG[found]
-
-
-async def read_json(request: Request) -> object:
-    """Return the JSON body, whatever its media type. Raises `InvalidRequest`."""
-    try:
-        return json.loads(await request.body())
-    except (ValueError, RecursionError) as error:
-        raise InvalidRequest(f"the body is not JSON: {error}") from error
 
 
 def texts_of(request: Request, body: object) -> list[str]:

@@ -7,7 +7,8 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from server.http.protocols.microsoft.errors import microsoft_responses
-from server.http.protocols.microsoft.fields import microsoft_code, read_json, texts_of
+from server.http.protocols.microsoft.fields import microsoft_code, texts_of
+from server.http.requests.parameters import read_json
 from server.http.state import server_state
 from server.text.language_tags import display_name, match_language
 from server.text.segmentation.sentences import split

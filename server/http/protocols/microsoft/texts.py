@@ -6,8 +6,9 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from server.http.protocols.microsoft.errors import microsoft_responses
-from server.http.protocols.microsoft.fields import microsoft_code, read_json, text_format_of, texts_of
+from server.http.protocols.microsoft.fields import microsoft_code, text_format_of, texts_of
 from server.http.requests.compatible_translation import translate_texts
+from server.http.requests.parameters import read_json
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest
 from server.text.unicode_text import replace_lone_surrogates

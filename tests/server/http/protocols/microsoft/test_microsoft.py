@@ -95,6 +95,24 @@ def test_errors_have_a_code_of_six_digits(compatible: TestClient, query: str, bo
     assert answer.json()["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("media_type", "body", "message"),
+    [
+        ("multipart/form-data; boundary=x", b'[{"Text": "Tea."}]', "must be JSON. Given: Content-Type: multipart"),
+        ("application/json", b"[" * 10_000, "nested too deeply"),
+        ("", b'[{"Text": NaN}]', "NaN is not a JSON number"),
+        ("", b"", "not JSON"),
+    ],
+)
+def test_a_body_that_is_not_json_is_rejected(
+    compatible: TestClient, media_type: str, body: bytes, message: str
+) -> None:
+    headers = {"Content-Type": media_type}
+    answer = compatible.post(f"/translate?{VERSION}&from=en&to=de", content=body, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, 400000)
+    assert message in answer.json()["error"]["message"]
+
+
 def test_the_subscription_key_is_an_api_key(tmp_path: Path, echo: EchoGenerator) -> None:
     _, key = KeyFile(tmp_path / "keys.sqlite").add("team", KeyLimits())
     address, body = f"/translate?{VERSION}&from=en&to=de", [{"Text": "Tea."}]
