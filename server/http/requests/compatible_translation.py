@@ -11,6 +11,19 @@ from server.text.language_tags import match_language, means_detection
 from server.translation.service import AUTO, TranslationOutcome
 from server.translation.types import TextFormat, TranslationRequest
 
+_MAX_LANGUAGE_CHARACTERS = 64  # the longest real language tags have half as many
+
+
+def check_language(language: str, name: str) -> None:
+    """Raise `InvalidRequest` for a language that is too long.
+
+    Only its beginning is compared with the languages of models, and some protocols repeat it for each text.
+    """
+    if len(language) > _MAX_LANGUAGE_CHARACTERS:
+        raise InvalidRequest(
+            f"the {name} must have at most {_MAX_LANGUAGE_CHARACTERS} characters. Given: {len(language)}"
+        )
+
 
 async def translate_texts(
     request: Request,
@@ -24,10 +37,13 @@ async def translate_texts(
     """Translate texts together. A missing `source`, or `auto`, is detected for each text.
 
     With `source_is_hint`, it is also detected if no model reads it or if it is the target: extensions send the language
-    of the page, which is not that of all its paragraphs. Raises `InvalidRequest` without a target.
+    of the page, which is not that of all its paragraphs. Raises `InvalidRequest` without a target, and for languages
+    that are too long.
     """
     if means_detection(target) or target is None:
         raise InvalidRequest("the target language is missing")
+    check_language(source or "", "source language")
+    check_language(target, "target language")
     _, model_router = server_state(request).accept()
     if source is None or means_detection(source):
         source = AUTO

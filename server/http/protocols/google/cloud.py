@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 from server.http.protocols.google.codes import google_code
 from server.http.protocols.google.errors import google_responses
 from server.http.requests.admission import check_admission
-from server.http.requests.compatible_translation import source_codes, translate_texts
+from server.http.requests.compatible_translation import check_language, source_codes, translate_texts
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import Parameters, closes_forms, read_parameters
 from server.http.state import server_state
@@ -159,6 +159,7 @@ async def detect(request: Request) -> GoogleDetections:
 async def languages(request: Request) -> GoogleLanguages:
     """Return all languages, with names if `target` names the language of names."""
     locale = _field(request, await _read(request), "target")
+    check_language(locale or "", "target language")
     _, model_router = server_state(request).accept()
     tags = sorted({*model_router.source_languages, *model_router.target_languages})
     return GoogleLanguages(

@@ -75,6 +75,15 @@ async def test_a_target_language_is_required(target: str | None) -> None:
         await translate_texts(Request({"type": "http"}), ["a"], "en", target)
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "name"), [("en-" + "x" * 62, "de", "source"), ("en", "de-" + "x" * 62, "target")]
+)
+@in_event_loop
+async def test_a_language_that_answers_would_repeat_is_limited(source: str, target: str, name: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"the {name} language must have at most 64 characters. Given: 65"):
+        await translate_texts(Request({"type": "http"}), ["a"], source, target, source_is_hint=True)
+
+
 def _outcome(num_texts: int, *detected: str | None, source: str = "en") -> TranslationOutcome:
     translations = [Translation("x", 1, 1, FinishReason.STOP, 0.0)] * num_texts
     result = TranslationResult(translations, Phases(), TokenCounts({}, {}), num_splits=0)
