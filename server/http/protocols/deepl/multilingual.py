@@ -1,6 +1,7 @@
 """DeepL-compatible routes for multilingual glossaries, which have a dictionary for each pair of languages."""
 
 import asyncio
+from collections.abc import Mapping
 from datetime import datetime
 
 from fastapi import APIRouter, Depends, Request
@@ -14,6 +15,7 @@ from server.http.requests.parameters import closes_forms, read_parameters
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest
 from server.text.glossary import parse_entries
+from server.text.unicode_text import replace_lone_surrogates
 from server.translation.glossary_store import GlossaryInfo
 from server.translation.multilingual_glossaries import (
     MAX_DICTIONARIES,
@@ -93,9 +95,7 @@ class EntriesListAnswer(BaseModel):
 async def create(request: Request) -> MultilingualAnswer:
     """Store a glossary."""
     body = await _body(request)
-    name = body.get("name")
-    if not isinstance(name, str) or not name:
-        raise InvalidRequest("Parameter 'name' not specified.")
+    name = _text(body, "name")
     dictionaries: dict[Pair, dict[str, str]] = {}
     for pair, entries in await _dictionaries(request, body):
         if pair in dictionaries:
@@ -141,7 +141,7 @@ async def change(request: Request, glossary_id: str) -> MultilingualAnswer:
     if name is not None:
         if not isinstance(name, str) or not name:
             raise InvalidRequest("Value for 'name' not supported.")
-        await asyncio.to_thread(glossaries.rename, glossary_id, name)
+        await asyncio.to_thread(glossaries.rename, glossary_id, replace_lone_surrogates(name))
     for pair, its_entries in added:
         await run_on_glossary_thread(glossaries.merge, glossary_id, pair, its_entries)
     return _answer(await asyncio.to_thread(glossaries.info, glossary_id))
@@ -191,17 +191,23 @@ async def _dictionaries(request: Request, body: dict[str, object]) -> list[tuple
 async def _dictionary(request: Request, given: object) -> tuple[Pair, dict[str, str]]:
     if not isinstance(given, dict):
         raise InvalidRequest("an entry of `dictionaries` must be an object")
-    for name in ("source_lang", "target_lang", "entries"):
-        if not isinstance(given.get(name), str) or not given[name]:
-            raise InvalidRequest(f"Parameter '{name}' not specified.")
-    pair = _pair(given["source_lang"], given["target_lang"])
+    source, target, its_entries = (_text(given, name) for name in ("source_lang", "target_lang", "entries"))
+    pair = _pair(source, target)
     _, model_router = server_state(request).accept()
     if pair not in glossary_pairs(model_router):
         raise InvalidRequest("Unsupported glossary source language and target language.")
     entries_format = given.get("entries_format") or "tsv"
     if not isinstance(entries_format, str) or entries_format not in SEPARATORS:
         raise InvalidRequest("Value for 'entries_format' not supported.")
-    return pair, await run_on_glossary_thread(parse_entries, given["entries"], SEPARATORS[entries_format])
+    return pair, await run_on_glossary_thread(parse_entries, its_entries, SEPARATORS[entries_format])
+
+
+def _text(given: Mapping[str, object], name: str) -> str:
+    """Return a field without lone surrogates. Raises `InvalidRequest` unless it is a string that is not empty."""
+    value = given.get(name)
+    if not isinstance(value, str) or not value:
+        raise InvalidRequest(f"Parameter '{name}' not specified.")
+    return replace_lone_surrogates(value)
 
 
 def _pair(source: str, target: str) -> Pair:

@@ -139,3 +139,17 @@ def test_fields_without_effect_are_named_in_a_header(
     assert answer.status_code == 200, answer.text
     assert answer.headers["warning"] == f'299 kvasir "ignored fields: {ignored}"'
     assert "warning" not in client.post("/v2/translate", json=body | {"formality": "default"}).headers
+
+
+def test_texts_have_no_lone_surrogates(client: TestClient) -> None:
+    body = '{"name": "\\ud800", "dictionaries": [{"source_lang": "en", "target_lang": "de", "entries": "a\\t\\udfff"}]}'
+    headers = {"Content-Type": "application/json"}
+    created = client.post(PATH, content=body, headers=headers)
+    assert (created.status_code, created.json()["name"]) == (201, "\N{REPLACEMENT CHARACTER}")
+    glossary_id = created.json()["glossary_id"]
+    assert _entries(client, glossary_id) == "a\t\N{REPLACEMENT CHARACTER}"
+    renamed = client.patch(f"{PATH}/{glossary_id}", content='{"name": "b\\ud800"}', headers=headers)
+    assert (renamed.status_code, renamed.json()["name"]) == (200, "b\N{REPLACEMENT CHARACTER}")
+    dictionary = '{"source_lang": "en", "target_lang": "de", "entries": "\\ud800\\tb"}'
+    assert client.put(f"{PATH}/{glossary_id}/dictionaries", content=dictionary, headers=headers).status_code == 200
+    assert _entries(client, glossary_id) == "\N{REPLACEMENT CHARACTER}\tb"
