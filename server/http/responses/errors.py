@@ -84,6 +84,7 @@ _RULES = {
     "less than": "below",
     " after validation": "",
 }
+_NO_FILE = "Expected UploadFile"  # in FastAPI's message
 _MAX_SHOWN_CHARACTERS = 60
 _MAX_DROPPED_BYTES = 64 * 1024  # of a body that is not read
 _MAX_PROBLEMS = 20  # described in one message
@@ -214,6 +215,8 @@ def _describe(problem: Mapping[str, object]) -> str:
         return f"`{_shown(path)}` is required"
     if kind == "extra_forbidden":
         return f"`{_shown(path)}` is not a field of this request"
+    if _NO_FILE in str(problem["msg"]):
+        return f"`{_shown(path)}` must be a file; send it as a part with a `filename`"
     message = str(problem["msg"]).replace("Tuple should", "List should").replace("valid tuple", "valid list")
     given = "" if kind == "text_item_type" else f". Given: {_shown(problem.get('input'))}"
     return f"`{_shown(path)}` {_rule(message)}{given}"

@@ -1,7 +1,7 @@
 """Fields that requests for translations and for scores share, and the details of tokens in their answers."""
 
 import math
-from typing import Annotated
+from typing import Annotated, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,11 @@ def _is_term(value: object) -> bool:
     return isinstance(value, str)
 
 
+def _takes_mapping(annotation: object) -> bool:
+    """Return whether a value of this type, or of a union, may be a mapping."""
+    return any(get_origin(each) is dict for each in (annotation, *get_args(annotation)))
+
+
 class BoundedBody(BaseModel):
     """A body whose lists and mappings are bounded before their items are validated.
 
@@ -77,7 +82,8 @@ class BoundedBody(BaseModel):
                 raise PydanticCustomError("text_item_type", "item {index} must be a string", {"index": wrong})
         if isinstance(value, list) and any(isinstance(item, list) and len(item) > _MAX_ITEMS for item in value):
             raise PydanticCustomError("too_many_items", "must have at most {limit} items each", {"limit": _MAX_ITEMS})
-        if isinstance(value, dict) and not all(map(_is_term, value.values())):
+        is_wrong = isinstance(value, dict) and not all(map(_is_term, value.values()))
+        if is_wrong and _takes_mapping(cls.model_fields[info.field_name or ""].annotation):
             raise PydanticCustomError("string_values", "must have strings, or lists of strings, as values")
         return value
 

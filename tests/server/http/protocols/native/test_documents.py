@@ -187,6 +187,13 @@ def test_a_missing_file_is_reported(client: TestClient) -> None:
     assert answer.json()["error"]["message"] == "`file` is required"
 
 
+def test_a_part_without_a_file_name_is_no_file(client: TestClient) -> None:
+    answer = client.post("/v1/documents", files={"file": (None, LETTER)}, data={"source": "en", "target": "de"})
+    assert answer.status_code == 422
+    message = "`file` must be a file; send it as a part with a `filename`"
+    assert answer.json()["error"] == {"code": "invalid_request", "message": message}
+
+
 def test_the_status_of_a_damaged_document_has_the_error(client: TestClient) -> None:
     taken = client.post("/v1/documents", files={"file": ("letter.docx", word_document()[:5000])})
     assert taken.status_code == 202
