@@ -13,7 +13,7 @@ from server.http.connection_limits import ConnectionLimits
 from server.http.connection_table import ConnectionTable
 from server.http.joined_writes import JoinedConnection
 from server.http.paused_reading import DisconnectWatch, WatchedFlow
-from server.http.rejections import MALFORMED, TOO_MANY_CONNECTIONS, Rejection, as_bytes, rejection_of_head
+from server.http.rejections import MALFORMED, TOO_MANY_CONNECTIONS, Rejection, as_bytes, rejection_of_head, too_long
 from server.http.request_turns import PROBES, RequestTurns
 from server.operations.metrics import Metrics
 
@@ -123,9 +123,7 @@ class LimitedConnection(JoinedConnection):
             self._framing_bytes = framing_before + len(piece) - (self._body_bytes - body_before)
         allowed = self.limits.max_head_bytes + _MAX_FRAMING_RATIO * self._body_bytes
         if self._phase is not _Phase.IDLE and self._framing_bytes > allowed:
-            where = "headers" if self._phase is _Phase.HEAD else "trailers and chunk extensions"
-            message = f"{where} must have at most {self.limits.max_head_bytes} bytes"
-            self._reject(Rejection(431, "headers_too_large", message))
+            self._reject(too_long(self.limits.max_head_bytes, is_trailer=self._phase is _Phase.BODY))
 
     def _feed_without_upgrade(self, rest: bytes) -> None:
         """Parse the request again without its upgrade, which a server may ignore (RFC 9110, section 7.8).
@@ -167,7 +165,8 @@ class LimitedConnection(JoinedConnection):
 
     def on_headers_complete(self) -> None:
         """Start the request, unless its head is rejected or it is parsed again without its upgrade."""
-        self._rejection = rejection_of_head(self.parser.get_http_version(), self.headers)
+        version, max_bytes = self.parser.get_http_version(), self.limits.max_head_bytes
+        self._rejection = rejection_of_head(version, self.url, self.headers, max_bytes)
         if self._rejection is None and self._is_excess and self.url not in _ANSWERED_BEYOND_LIMIT:
             self._rejection = TOO_MANY_CONNECTIONS
         if self._rejection is not None:

@@ -24,11 +24,18 @@ TOO_MANY_CONNECTIONS = Rejection(
 MALFORMED = Rejection(400, "invalid_request", "the request is not valid HTTP/1.1")
 
 
-def rejection_of_head(version: str, headers: Iterable[tuple[bytes, bytes]]) -> Rejection | None:
-    """Return what is wrong with the HTTP version and the headers (names in small letters) of a request, or None."""
+def rejection_of_head(
+    version: str, address: bytes, headers: Iterable[tuple[bytes, bytes]], max_bytes: int
+) -> Rejection | None:
+    """Return what is wrong with the HTTP version, address and headers (names in small letters) of a request, or None.
+
+    The address alone must be shorter than `max_bytes`: uvicorn reports one of 64 KB as malformed.
+    """
     if version not in ("1.0", "1.1"):
         message = f"HTTP/1.1 is required. Given: HTTP/{version}"
         return Rejection(426, "unsupported_http_version", message, ((b"upgrade", b"HTTP/1.1"),))
+    if len(address) >= max_bytes:
+        return too_long(max_bytes)
     num_hosts = 0
     for name, value in headers:
         num_hosts += name == b"host"
@@ -38,6 +45,14 @@ def rejection_of_head(version: str, headers: Iterable[tuple[bytes, bytes]]) -> R
     if num_hosts > 1 or (not num_hosts and version == "1.1"):  # RFC 9112, section 3.2
         return Rejection(400, "invalid_request", f"one `Host` header is required. Given: {num_hosts}")
     return None
+
+
+def too_long(max_bytes: int, *, is_trailer: bool = False) -> Rejection:
+    """Return the rejection of a request whose address and headers, or trailers and chunk extensions, are too long."""
+    message = f"trailers and chunk extensions must have at most {max_bytes} bytes"
+    if not is_trailer:
+        message = f"address and headers must have at most {max_bytes} bytes; send texts in the body"
+    return Rejection(431, "headers_too_large", message)
 
 
 def as_bytes(rejection: Rejection) -> bytes:

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from server.http.rejections import TOO_MANY_CONNECTIONS, as_bytes, rejection_of_head
+from server.http.rejections import TOO_MANY_CONNECTIONS, Rejection, as_bytes, rejection_of_head
 
 HOST = (b"host", b"x")
 
@@ -25,8 +25,15 @@ HOST = (b"host", b"x")
     ],
 )
 def test_heads_that_are_rejected(version: str, headers: list[tuple[bytes, bytes]], status: int | None) -> None:
-    rejection = rejection_of_head(version, headers)
+    rejection = rejection_of_head(version, b"/", headers, 1000)
     assert (None if rejection is None else rejection.status) == status
+
+
+@pytest.mark.parametrize(("num_bytes", "is_rejected"), [(999, False), (1000, True)])
+def test_an_address_that_is_too_long_is_named(num_bytes: int, is_rejected: bool) -> None:
+    rejection = rejection_of_head("1.1", b"/" * num_bytes, [HOST], 1000)
+    message = "address and headers must have at most 1000 bytes; send texts in the body"
+    assert rejection == (Rejection(431, "headers_too_large", message) if is_rejected else None)
 
 
 def test_the_response_has_the_format_of_errors_and_ends_its_connection() -> None:
