@@ -28,6 +28,7 @@ from server.http.connection import limited_connection
 from server.http.connection_limits import ConnectionLimits
 from server.http.connection_table import ConnectionTable, connection_table
 from server.http.middleware.forwarded_headers import ForwardedHeaders
+from server.http.request_turns import RequestTurns
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining
@@ -109,13 +110,15 @@ def _serve(
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_CLOSE_SECONDS,
-        http=limited_connection(_connection_limits(settings), observer, table),
+        http=limited_connection(
+            _connection_limits(settings), observer, table, RequestTurns(settings.max_queue_seconds)
+        ),
         ws="none",
     )
     admin = None
     if admin_socket is not None:
         admin_table = ConnectionTable(_MAX_ADMIN_CONNECTIONS, num_reserved=_MAX_ADMIN_CONNECTIONS)
-        http = limited_connection(_connection_limits(settings), observer, admin_table)
+        http = limited_connection(_connection_limits(settings), observer, admin_table, RequestTurns())
         admin = AdminServer(app.state.server, admin_socket, http)
     server = _DrainingServer(config, app, table, certificate, admin)
     server.run(sockets)
@@ -149,7 +152,6 @@ def _connection_limits(settings: Settings) -> ConnectionLimits:
         head_seconds=settings.header_timeout_seconds,
         body_seconds=settings.body_timeout_seconds,
         write_seconds=settings.write_timeout_seconds,
-        turn_seconds=settings.max_queue_seconds,
     )
 
 

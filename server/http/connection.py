@@ -291,7 +291,9 @@ class LimitedConnection(JoinedConnection):
         self.transport.close()
 
 
-def limited_connection(limits: ConnectionLimits, metrics: Metrics, table: ConnectionTable) -> type[LimitedConnection]:
+def limited_connection(
+    limits: ConnectionLimits, metrics: Metrics, table: ConnectionTable, turns: RequestTurns
+) -> type[LimitedConnection]:
     """Return the connection class for a server with these limits."""
-    shared = {"limits": limits, "metrics": metrics, "table": table, "turns": RequestTurns(limits.turn_seconds)}
+    shared = {"limits": limits, "metrics": metrics, "table": table, "turns": turns}
     return type("LimitedConnection", (LimitedConnection,), {**shared, "watch": DisconnectWatch()})

@@ -1,6 +1,5 @@
 """Limits of connections."""
 
-import math
 from dataclasses import dataclass
 
 
@@ -10,11 +9,9 @@ class ConnectionLimits:
 
     `max_head_bytes` holds for request line and headers together, and again for trailers and chunk extensions.
     `body_seconds` grows with the bytes received. `write_seconds` is the time without progress of a response.
-    `turn_seconds` is how long requests may wait until the event loop begins them, except during a burst.
     """
 
     max_head_bytes: int
     head_seconds: float
     body_seconds: float
     write_seconds: float
-    turn_seconds: float = math.inf

@@ -24,7 +24,7 @@ class RequestTurns:
 
     Forty connections that send a hundred requests each at once would otherwise begin forty in every iteration, and a
     probe, which takes some iterations, would wait for all of them. A request may wait `max_seconds` for its turn,
-    except during a burst.
+    except during a burst; without this limit, for an application that does not reject late ones, none is late.
     """
 
     def __init__(self, max_seconds: float = math.inf) -> None:

@@ -14,6 +14,7 @@ from server.http.connection import LimitedConnection, limited_connection
 from server.http.connection_limits import ConnectionLimits
 from server.http.connection_table import ConnectionTable
 from server.http.paused_reading import DisconnectWatch
+from server.http.request_turns import RequestTurns
 from server.operations.metrics import Metrics
 from tests.fakes.event_loop import in_event_loop
 
@@ -65,7 +66,9 @@ class _Client:
         config = uvicorn.Config(self._app, log_config=None, ws="none", lifespan="off")
         config.load()
         config.loaded_app = self._app
-        made = limited_connection(LIMITS, self.metrics, ConnectionTable(10, 1) if table is None else table)
+        made = limited_connection(
+            LIMITS, self.metrics, ConnectionTable(10, 1) if table is None else table, RequestTurns()
+        )
         self.connection: LimitedConnection = made(config, ServerState(), {}, self.loop)  # type: ignore[arg-type]
         self.connection.watch = Mock(spec=DisconnectWatch)
         self.transport = Mock(spec=asyncio.Transport)

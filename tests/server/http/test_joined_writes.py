@@ -19,6 +19,7 @@ from server.http.connection import limited_connection
 from server.http.connection_limits import ConnectionLimits
 from server.http.connection_table import ConnectionTable
 from server.http.joined_writes import JoinedConnection
+from server.http.request_turns import RequestTurns
 from server.http.requests.disconnect import unless_disconnected
 from server.interface.errors import ClientGone
 from server.operations.metrics import Metrics
@@ -142,7 +143,7 @@ def test_a_closed_connection_is_freed_without_a_garbage_collection(*, reads_all:
         config.load()
         config.loaded_app = app
         state, table = ServerState(), ConnectionTable(10, 1)
-        connection_class = limited_connection(ConnectionLimits(1000, 60, 60, 60), Metrics(), table)
+        connection_class = limited_connection(ConnectionLimits(1000, 60, 60, 60), Metrics(), table, RequestTurns())
 
         def connect() -> JoinedConnection:
             connection = connection_class(config, state, {})

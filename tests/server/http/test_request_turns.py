@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, cast
 
 from server.http.request_turns import IS_LATE, RequestTurns
+from tests.fakes.event_loop import in_event_loop
 
 if TYPE_CHECKING:
     from uvicorn._types import HTTPScope
@@ -83,3 +84,12 @@ def test_requests_are_late_while_earlier_ones_have_waited_too_long_for_their_tur
     assert not during[0]
     assert during[-1]
     assert not any(afterwards)
+
+
+@in_event_loop
+async def test_without_a_limit_no_request_is_late() -> None:
+    turns, scope = RequestTurns(), _scope("/v1/models", "POST")
+    for _ in range(8):  # more than begin at once
+        turns.begin(lambda: None, scope)
+        time.sleep(0.1)  # noqa: ASYNC251 - a burst may wait for 0.3 s
+    assert IS_LATE not in scope["state"]
