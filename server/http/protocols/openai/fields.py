@@ -10,6 +10,8 @@ from server.text.unicode_text import replace_lone_surrogates
 from server.translation.types import Translation
 
 _MAX_MESSAGES = 2000
+_MAX_MODEL_CHARACTERS = 200  # each event of a stream repeats the name
+_MAX_LANGUAGE_CHARACTERS = 64
 
 
 class TextPart(BaseModel):
@@ -54,8 +56,8 @@ class Message(BaseModel):
 class TranslationOptions(BaseModel):
     """Languages of the text, as codes or English names."""
 
-    source_lang: str = "auto"
-    target_lang: str
+    source_lang: str = Field("auto", max_length=_MAX_LANGUAGE_CHARACTERS)
+    target_lang: str = Field(max_length=_MAX_LANGUAGE_CHARACTERS)
 
 
 class StreamOptions(BaseModel):
@@ -73,7 +75,11 @@ class ChatBody(BaseModel):
         }
     )
 
-    model: str | None = Field(None, description="`kvasir:en-de`, `kvasir:de` to detect the source, or a bundle's name")
+    model: str | None = Field(
+        None,
+        max_length=_MAX_MODEL_CHARACTERS,
+        description="`kvasir:en-de`, `kvasir:de` to detect the source, or a bundle's name",
+    )
     # A description of each of 50,000 wrong messages would hold the event loop.
     messages: Annotated[list[Message], FailFast()] = Field(
         max_length=_MAX_MESSAGES, description="the last user message is the text, or a known prompt with the text"

@@ -160,6 +160,23 @@ def test_other_prompts_and_languages_are_rejected(
     assert error["type"] == "invalid_request_error"
 
 
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"model": "kvasir:en-de" + " " * 189, "stream": True}, "model"),
+        ({"translation_options": {"target_lang": "de" + " " * 63}}, "translation_options.target_lang"),
+        ({"translation_options": {"source_lang": "e" * 65, "target_lang": "de"}}, "translation_options.source_lang"),
+    ],
+)
+def test_names_that_chunks_and_errors_repeat_are_limited(
+    compatible: TestClient, fields: dict[str, object], name: str
+) -> None:
+    body = {"messages": [{"role": "user", "content": "Tea."}], **fields}
+    answer = compatible.post("/v1/chat/completions", json=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith(f"`{name}` must have at most ")
+
+
 def test_a_stream_has_chunks_that_every_client_can_split(compatible: TestClient) -> None:
     text = "Tea: data: water.\nGood morning."
     messages = [{"role": "user", "content": text}]
