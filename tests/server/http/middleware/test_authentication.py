@@ -71,6 +71,14 @@ def test_a_key_in_the_query(client: TestClient, key: str, address: str, query: s
     assert client.get(address, params={query: key + "x"}).status_code in (400, 401, 403)
 
 
+@pytest.mark.parametrize(("num_fields", "is_accepted"), [(2000, True), (2001, False)])
+def test_a_key_is_not_looked_for_among_very_many_fields(
+    client: TestClient, key: str, num_fields: int, is_accepted: bool
+) -> None:
+    address = f"{DEEPL}?" + "a=1&" * (num_fields - 1) + f"auth_key={key}"
+    assert client.get(address).status_code == (200 if is_accepted else 403)
+
+
 @pytest.mark.parametrize("address", ["/languages", "/frontend/settings", "/health/live", "/metrics", "/"])
 def test_open_paths_need_no_key(client: TestClient, address: str) -> None:
     assert client.get(address).status_code == 200
