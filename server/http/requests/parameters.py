@@ -53,8 +53,10 @@ class Parameters:
         values: list[object] = []
         for value in (*self._values.get(name, ()), *self._values.get(f"{name}[]", ())):
             values += value if isinstance(value, list) else [value]
-        if any(not isinstance(value, str) for value in values):
-            raise InvalidRequest(f"Invalid request: `{name}` must be a string")
+        wrong = next((index for index, value in enumerate(values) if not isinstance(value, str)), None)
+        if wrong is not None:
+            item = f" item {wrong}" if self.is_list(name) else ""
+            raise InvalidRequest(f"Invalid request: `{name}`{item} must be a string")
         return [replace_lone_surrogates(str(value)) for value in values]
 
     def word(self, name: str) -> str | None:

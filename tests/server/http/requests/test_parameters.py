@@ -110,8 +110,8 @@ def test_texts_are_strings_without_lone_surrogates() -> None:
     assert sent.text("one") == "a\ufffd"
     assert (sent.texts("list"), sent.is_list("list"), sent.is_list("one")) == (["a", "b"], True, False)
     assert (sent.has("none"), sent.text("none")) == (False, None)
-    for name in ("number", "mixed"):
-        with pytest.raises(InvalidRequest, match=f"`{name}` must be a string"):
+    for name, described in (("number", "`number`"), ("mixed", "`mixed` item 1")):
+        with pytest.raises(InvalidRequest, match=f"{described} must be a string"):
             sent.texts(name)
 
 

@@ -81,7 +81,7 @@ def test_the_model_type_is_greedy_or_beams(
             {"text": "a", "target_lang": "de", "source_lang": "en", "glossary_id": "x"},
             "Invalid or missing glossary id.",
         ),
-        ({"text": [5], "target_lang": "de"}, "Invalid request: `text` must be a string"),
+        ({"text": [5], "target_lang": "de"}, "Invalid request: `text` item 0 must be a string"),
         ({"text": ["a"] * 51, "target_lang": "de"}, "a request must have at most 50 texts. Given: 51"),
     ],
 )

@@ -170,8 +170,8 @@ def test_codes_are_taken_in_all_their_forms(client: TestClient, code: str) -> No
             "Invalid request: request (1001) exceeds text limit (1000)",
         ),
         ({"q": 5, "source": "en", "target": "de"}, "Invalid request: `q` must be a string"),
-        ({"q": ["a", None], "source": "en", "target": "de"}, "Invalid request: `q` must be a string"),
-        ({"q": "a", "source": ["en", 1], "target": "de"}, "Invalid request: `source` must be a string"),
+        ({"q": ["a", None], "source": "en", "target": "de"}, "Invalid request: `q` item 1 must be a string"),
+        ({"q": "a", "source": ["en", 1], "target": "de"}, "Invalid request: `source` item 1 must be a string"),
     ],
 )
 def test_errors_have_the_wording_of_the_protocol(client: TestClient, fields: dict[str, object], message: str) -> None:
