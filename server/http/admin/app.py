@@ -13,7 +13,7 @@ from server.http.monitoring import health, metrics
 from server.http.responses.error_formats import ErrorFormats
 from server.http.responses.errors import error_response, install_error_handlers
 from server.http.state import ServerState
-from server.interface.errors import EngineFailed, MissingApiKey
+from server.interface.errors import EngineFailed, MissingApiKey, NotFound
 from server.operations.api_keys.key_gate import KeyGate
 
 _MAX_BODY_BYTES = 64_000
@@ -31,6 +31,7 @@ def create_admin_app(server: ServerState, gate: KeyGate | None) -> FastAPI:
     app.state.server = server
     formats = ErrorFormats({})
     install_error_handlers(app, formats)
+    app.add_exception_handler(404, _on_unknown_path)
     app.add_exception_handler(Exception, _on_defect)
     dependencies = []
     if gate is not None:
@@ -47,8 +48,14 @@ def create_admin_app(server: ServerState, gate: KeyGate | None) -> FastAPI:
     app.include_router(health.router)
     app.add_middleware(BodyLimit, max_body_bytes=_MAX_BODY_BYTES)
     # No page of another site may change models by way of an administrator's browser.
-    app.add_middleware(HostCheck, formats=formats, allowed_hosts=default_hosts(settings.admin_host), allowed_origins=[])
+    hosts = default_hosts(settings.admin_host)
+    app.add_middleware(HostCheck, formats=formats, allowed_hosts=hosts, allowed_origins=[], has_settings=False)
     return app
+
+
+async def _on_unknown_path(_: Request, __: Exception) -> JSONResponse:
+    """Return the response to a request without a route. The public port alone has a description of its operations."""
+    return error_response(NotFound("no such path; administration is at /admin/models and /admin/activity"))
 
 
 async def _on_defect(_: Request, error: Exception) -> JSONResponse:

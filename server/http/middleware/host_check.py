@@ -29,9 +29,17 @@ class HostCheck:
     """
 
     def __init__(
-        self, app: ASGIApp, formats: ErrorFormats, allowed_hosts: Sequence[str], allowed_origins: Sequence[str]
+        self,
+        app: ASGIApp,
+        formats: ErrorFormats,
+        allowed_hosts: Sequence[str],
+        allowed_origins: Sequence[str],
+        has_settings: bool = True,
     ) -> None:
+        """Without `has_settings`, no setting allows a host or an origin, and no message names one."""
         self._app = app
+        self._host_hint = "add it with --allowed-hosts" if has_settings else "use localhost or an IP address"
+        self._origin_hint = "add it with --cors-origins" if has_settings else "use a program instead of a web page"
         self._formats = formats
         self._any_host = "*" in allowed_hosts
         self._hosts = tuple(host.lower() for host in (*allowed_hosts, *_LOOPBACK_NAMES))
@@ -52,13 +60,13 @@ class HostCheck:
         name = _host_name(host)
         server = scope.get("server")
         if not (self._any_host or not host or self._is_allowed(name) or (server and name == server[0])):
-            return f"host {name[:100]} is not allowed; add it with --allowed-hosts"
+            return f"host {name[:100]} is not allowed; {self._host_hint}"
         if scope["method"] in _READING_METHODS:
             return None
         origin = header(scope, b"origin")
         if not origin or self._any_origin or self._origins.fullmatch(origin) or not _is_foreign(scope, origin, host):
             return None
-        return f"origin {origin[:100]} is not allowed; add it with --cors-origins"
+        return f"origin {origin[:100]} is not allowed; {self._origin_hint}"
 
     def _is_allowed(self, name: str) -> bool:
         if _is_ip_address(name):

@@ -74,10 +74,25 @@ def test_a_draining_server_changes_no_models(app: FastAPI, admin: TestClient) ->
 
 
 @pytest.mark.parametrize(
-    "headers", [{"Origin": "https://evil.example"}, {"Host": "rebound.example"}, {"Origin": "null"}]
+    ("headers", "advice"),
+    [
+        ({"Origin": "https://evil.example"}, "use a program instead of a web page"),
+        ({"Host": "rebound.example"}, "use localhost or an IP address"),
+        ({"Origin": "null"}, "use a program instead of a web page"),
+    ],
 )
-def test_no_web_page_changes_models_by_way_of_a_browser(admin: TestClient, headers: dict[str, str]) -> None:
-    assert admin.post("/admin/models/reload", headers=headers).status_code == 403
+def test_no_web_page_changes_models_by_way_of_a_browser(
+    admin: TestClient, headers: dict[str, str], advice: str
+) -> None:
+    answer = admin.post("/admin/models/reload", headers=headers)
+    assert answer.status_code == 403
+    assert answer.json()["error"]["message"].endswith(f" is not allowed; {advice}")
+
+
+def test_an_unknown_path_is_answered_with_those_of_administration(admin: TestClient) -> None:
+    answer = admin.get("/docs")
+    message = "no such path; administration is at /admin/models and /admin/activity"
+    assert (answer.status_code, answer.json()) == (404, {"error": {"code": "not_found", "message": message}})
 
 
 def test_with_a_file_of_keys_every_admin_route_needs_one(echo: EchoGenerator, tmp_path: Path) -> None:
