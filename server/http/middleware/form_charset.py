@@ -1,4 +1,6 @@
-"""Check of the character sets that forms declare."""
+"""Check of the character sets that forms declare, and of the fields of multipart forms."""
+
+import codecs
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
@@ -19,7 +21,9 @@ class FormCharset:
     """ASGI middleware that rejects forms in other character sets than UTF-8 and US-ASCII before they are decoded.
 
     Starlette decodes fields with any codec of Python that the form names. Some are quadratic (punycode: 240 KB take
-    seconds on the event loop), and some raise other errors than UnicodeDecodeError.
+    seconds on the event loop), and some raise other errors than UnicodeDecodeError. Fields of multipart forms that are
+    not in the form's character set are rejected as well: Starlette would read them as Latin-1, all other letters
+    included.
     """
 
     def __init__(self, app: ASGIApp, formats: ErrorFormats) -> None:
@@ -45,7 +49,7 @@ class FormCharset:
         boundary = options.get(b"boundary")
         if media_type == b"multipart/form-data" and boundary:
             try:
-                receive = _checked(receive, boundary)
+                receive = _checked(receive, boundary, "ASCII" if b"ascii" in charset else "UTF-8")
             except FormParserError:  # Starlette's parser raises it, too, and does not handle it
                 error = InvalidRequest("the boundary of a form must have at most 256 bytes")
                 await unread_error_response(error, self._formats.of(scope), scope)(scope, receive, send)
@@ -53,14 +57,15 @@ class FormCharset:
         await self._app(scope, receive, send)
 
 
-class _PartHeaders:
-    """Charset of the form's current part, found by a parser that keeps headers only."""
+class _Parts:
+    """Check of the form's parts, by a parser that keeps headers only."""
 
-    def __init__(self, boundary: bytes) -> None:
+    def __init__(self, boundary: bytes, codec: str) -> None:
+        self._codec, self._decoder = codec, codecs.getincrementaldecoder(codec)()
         self._name, self._value = bytearray(), bytearray()
         self._is_file = False
         self._declared = b""
-        self.rejected: bytes | None = None
+        self.problem: InvalidRequest | None = None
         self._parser: MultipartParser | None = MultipartParser(
             boundary,
             {
@@ -69,11 +74,13 @@ class _PartHeaders:
                 "on_header_value": lambda data, start, end: self._value.extend(data[start:end]),
                 "on_header_end": self._end_header,
                 "on_headers_finished": self._end_headers,
+                "on_part_data": self._read,
+                "on_part_end": lambda: self._read(b"", 0, 0, is_end=True),
             },
         )
 
     def write(self, chunk: bytes) -> None:
-        """Read headers from a chunk of the body. Malformed forms are left to the form's own parser."""
+        """Read a chunk of the body. Malformed forms are left to the form's own parser."""
         if self._parser is not None:
             try:
                 self._parser.write(chunk)
@@ -96,17 +103,25 @@ class _PartHeaders:
     def _end_headers(self) -> None:
         # The content of a file is not decoded as a field; documents detect their own encoding.
         if not self._is_file and self._declared not in _CHARSETS:
-            self.rejected = self._declared
+            self.problem = _invalid(self._declared)
+
+    def _read(self, data: bytes, start: int, end: int, *, is_end: bool = False) -> None:
+        if self._is_file or self.problem is not None:
+            return
+        try:
+            self._decoder.decode(data[start:end], is_end)
+        except UnicodeDecodeError as error:
+            self.problem = InvalidRequest(f"a field of the form is not {self._codec}: {error.reason}")
 
 
-def _checked(receive: Receive, boundary: bytes) -> Receive:
-    headers = _PartHeaders(boundary)
+def _checked(receive: Receive, boundary: bytes, codec: str) -> Receive:
+    parts = _Parts(boundary, codec)
 
     async def receive_checked() -> Message:
         message = await receive()
-        headers.write(message.get("body", b""))
-        if headers.rejected is not None:
-            raise HTTPException(400, str(_invalid(headers.rejected)), {"Connection": "close"})
+        parts.write(message.get("body", b""))
+        if parts.problem is not None:
+            raise HTTPException(400, str(parts.problem), {"Connection": "close"})
         return message
 
     return receive_checked

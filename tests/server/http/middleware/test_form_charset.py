@@ -9,6 +9,13 @@ from server.http.middleware.form_charset import FormCharset
 from server.http.responses.error_formats import ErrorFormats
 
 MULTIPART = "multipart/form-data; boundary=b"
+_MESSAGES = (
+    "the charset of a form must be UTF-8. Given: punycode",
+    "a field of the form is not UTF-8: invalid continuation byte",
+    "a field of the form is not UTF-8: invalid start byte",
+    "a field of the form is not UTF-8: unexpected end of data",
+    "a field of the form is not ASCII: ordinal not in range(128)",
+)
 
 
 def _status(content_type: str, body: Sequence[bytes] = (b"",)) -> int:
@@ -32,7 +39,7 @@ def _status(content_type: str, body: Sequence[bytes] = (b"",)) -> int:
     try:
         asyncio.run(FormCharset(app, ErrorFormats({}))(scope, receive, send))
     except HTTPException as error:
-        return error.status_code if error.detail == "the charset of a form must be UTF-8. Given: punycode" else 0
+        return error.status_code if error.detail in _MESSAGES else 0
     [status] = statuses
     return status
 
@@ -59,9 +66,10 @@ def test_forms_in_other_character_sets_are_rejected(content_type: str, is_accept
     assert (_status(content_type) == 200) == is_accepted
 
 
-def _part(charset: str, file: str = "") -> bytes:
+def _part(charset: str, file: str = "", content: bytes = b"Tea.") -> bytes:
     declared = f"Content-Type: text/plain{charset}\r\n" if charset else ""
-    return f'--b\r\nContent-Disposition: form-data; name="q"{file}\r\n{declared}\r\nTea.\r\n'.encode()
+    head = f'--b\r\nContent-Disposition: form-data; name="q"{file}\r\n{declared}\r\n'
+    return head.encode() + content + b"\r\n"
 
 
 @pytest.mark.parametrize(
@@ -83,6 +91,27 @@ def test_fields_of_a_form_in_other_character_sets_are_rejected(
     body = b"".join(parts) + b"--b--\r\n"
     chunks = [body[begin : begin + size] for begin in range(0, len(body), size)]
     assert _status(MULTIPART, chunks) == (200 if is_accepted else 400)
+
+
+@pytest.mark.parametrize(
+    ("parts", "charset", "is_accepted"),
+    [
+        ([_part("", content="Grüße".encode())], "", True),
+        ([_part("", content="Grüße".encode())], "; charset=utf-8", True),
+        ([_part("", content="Grüße".encode())], "; charset=us-ascii", False),
+        ([_part("", content="Grüße".encode("latin-1"))], "", False),
+        ([_part(""), _part("", content=b"Gr\xc3\xbc\xc3")], "", False),
+        ([_part("", content=b"\xc3"), _part("", content=b"\xbc")], "", False),
+        ([_part("", '; filename="a.txt"', b"\xff"), _part("")], "", True),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 1000])
+def test_fields_of_a_form_have_its_character_set(
+    parts: list[bytes], charset: str, is_accepted: bool, size: int
+) -> None:
+    body = b"".join(parts) + b"--b--\r\n"
+    chunks = [body[begin : begin + size] for begin in range(0, len(body), size)]
+    assert _status(MULTIPART + charset, chunks) == (200 if is_accepted else 400)
 
 
 def test_a_malformed_form_is_left_to_its_own_parser() -> None:
