@@ -37,13 +37,14 @@ def xml_items(content: bytes, name: str, classify: Classify, allow_doctype: bool
     encoding = safe_xml.check_prolog(content, name, allow_doctype)
     if encoding not in ("UTF-8", "ASCII", "US-ASCII"):
         content = safe_xml.in_utf8(safe_xml.parse(content, name, allow_doctype))
-    return _Reader(content, name, classify).read()
+    return _Reader(content, name, classify, allows_undeclared_entities=allow_doctype).read()
 
 
 class _Reader:
     """Cuts the bytes at the events of expat and classifies the pieces."""
 
-    def __init__(self, content: bytes, name: str, classify: Classify) -> None:
+    def __init__(self, content: bytes, name: str, classify: Classify, *, allows_undeclared_entities: bool) -> None:
+        self._allows_undeclared_entities = allows_undeclared_entities
         self._content = content
         self._name = name
         self._classify = classify
@@ -60,6 +61,8 @@ class _Reader:
     def read(self) -> Iterator[Item]:
         """Yield all items."""
         parser = expat.ParserCreate(namespace_separator=" ")
+        # Many pages of books have entities of HTML, whatever their document type.
+        parser.UseForeignDTD(self._allows_undeclared_entities)
 
         def begin(handle: Callable[[str], None]) -> None:
             start = parser.CurrentByteIndex

@@ -186,6 +186,14 @@ def test_all_text_of_an_open_document_is_translated() -> None:
     assert "GOOD MORNING, HOW ARE YOU?" in extractText(result.getElementsByType(P)[0])
 
 
+def test_pages_of_books_may_have_entities_of_html_with_any_document_type() -> None:
+    name = "OEBPS/text/ch 1.xhtml"
+    page = CHAPTER.replace(CHAPTER.split("\n")[1], "<!DOCTYPE html>").encode()
+    after = unpacked(translated(packed(BOOK | {name: page}), ".epub", LOUD))
+    assert b"<!DOCTYPE html>" in after[name]
+    assert "CHAPTER\xa0ONE" in after[name].decode()
+
+
 def test_all_text_of_a_book_is_translated() -> None:
     after = unpacked(translated(book(), ".epub", LOUD))
     chapter = after["OEBPS/text/ch 1.xhtml"].decode()
