@@ -26,6 +26,10 @@ _VALUE = regex.compile(
 )
 
 
+# The first line of files that tell Excel their delimiter, whatever the language of its user.
+_DELIMITER_LINE = regex.compile(r'(?P<quote>"?)sep=(?P<delimiter>[^\r\n])(?P=quote)(?:\r\n|\r|\n)', regex.IGNORECASE)
+
+
 class _TextCell(NamedTuple):
     """A cell, and the place of its content in the file, without quotes around it."""
 
@@ -45,10 +49,15 @@ def rewrite(
 ) -> Rewrite:
     """Rewrite every cell with a text in it. Numbers, dates and formulas stay, and so does a heading of columns.
 
-    `delimiter` separates cells; None detects it. With `columns`, the first row is a heading, and only these columns are
-    rewritten. Raises `InvalidDocument` if two delimiters are equally likely, and for a column that does not exist.
+    `delimiter` separates cells; None reads it from a first line `sep=;`, or detects it. With `columns`, the row behind
+    that is a heading, and only these columns are rewritten. Raises `InvalidDocument` if two delimiters are equally
+    likely, and for a column that does not exist.
     """
     text, found = read_text(source, limits, encoding)
+    first_line = ""
+    if (stated := _DELIMITER_LINE.match(text)) is not None:
+        delimiter = delimiter or stated["delimiter"]
+        first_line, text = stated[0], text[stated.end() :]
     if delimiter is None:
         delimiter = detect_delimiter(text)
     heading = read_heading([_content(cell) for cell in row] for row in _rows(text, delimiter))
@@ -67,7 +76,7 @@ def rewrite(
                 written += [text[position : cell.begin], _written(cell, new, delimiter)]
                 position = cell.end
     if sink is not None:
-        sink.write(found.encode("".join([*written, text[position:]])))
+        sink.write(found.encode("".join([first_line, *written, text[position:]])))
 
 
 def _text_cells(

@@ -153,3 +153,10 @@ def test_a_delimiter_can_be_set() -> None:
     with pytest.raises(InvalidRequest, match=r"`delimiter` is for \.csv files only"):
         format_of("a.txt", FormatOptions(delimiter=","))
     assert translated(b"a;b,c\n", ".csv", LOUD, options=FormatOptions(delimiter=",")) == b"A;B,C\n"
+
+
+@pytest.mark.parametrize("first_line", ["sep=;\r\n", '"sep=;"\n'])
+def test_a_first_line_with_the_delimiter_is_read_and_stays(first_line: str) -> None:
+    rows = "Good morning, all;a, b, c\n"
+    assert translated((first_line + rows).encode(), ".csv", LOUD).decode() == first_line + rows.upper()
+    assert translated(b"sep=|\nGood|morning", ".csv", LOUD) == b"sep=|\nGOOD|MORNING"
