@@ -13,6 +13,7 @@ from server.text.protection.answer_writer import AnswerWriter
 from server.text.protection.capitals import Casing
 from server.text.protection.found_item import FoundItem, Notation
 from server.text.protection.found_items import find_items, with_equal_marks
+from server.text.protection.fragment_end import without_end
 from server.text.protection.means import KeptItem, Means, NegationMeans
 from server.text.protection.model_input import InputItem, ModelInput, unit_words
 from server.text.protection.protected import Losses, Restored, TokenAttention
@@ -125,8 +126,8 @@ class ProtectedSentence:
     def restore(self, answer: str, attention: TokenAttention | None, *, corrects: bool = False) -> Restored | Losses:
         """Return the answer with items, signs and capitals; what it lost unless each item is there."""
         text = answer.replace(OBJECT, "")
-        if self.is_fragment or self.input.has_full_stop:  # models end every answer as a sentence
-            text = text.rstrip(".!?… ") or text
+        if self.is_fragment or self.input.has_full_stop:
+            text = without_end(text, self.text, self.unit.text[self.span[1] : self.span[1] + 2])
         items = self.input.items
         if self._has_lost_negation(text):
             return Losses((), has_lost_negation=True)
