@@ -74,7 +74,7 @@ def find_items(
     spans = answer.find([(item.kind, item.shown) for item in others])
     places: dict[str, tuple[list[int], list[int]]] = {}
     for item, span in zip(others, spans, strict=True):
-        if span is not None and item.kind in PLACED:
+        if span is not None and item.kind in PLACED and text[slice(*span)] == item.shown:
             if item.shown not in places:
                 places[item.shown] = _places(sentence, item.shown), _places(text, item.shown)
             span = _of_same_rank(*places[item.shown], item, span)
@@ -165,6 +165,8 @@ def _instead_of_copy(item: InputItem, text: str, sentence: str, span: Range, not
     kind = item.kind
     if kind in (ItemKind.VERSION, ItemKind.PLACEHOLDER) or (kind is ItemKind.IDENTIFIER and not item.text.isascii()):
         return item.text
+    if written.startswith("...."):
+        return item.text  # an ellipsis and the full stop of a sentence
     if notation.localizes and written == item.text and written in DOUBLE_MARKS:
         return notation.of_mark(written, sentence, item.start)
     if not notation.localizes or kind not in VALUES:

@@ -175,6 +175,18 @@ def test_a_placed_quotation_mark_is_like_the_one_that_the_model_wrote(bundle: Bu
     assert found.text == 'the "dog" jumps'
 
 
+def test_a_second_dash_of_a_dialogue_is_written_once(bundle: Bundle) -> None:
+    [found] = _translate(EchoGenerator(bundle), "- the dog. - the fox.")
+    assert found.text == "- the dog. - the fox."
+
+
+@pytest.mark.parametrize("ellipsis", ["...", "…"])
+def test_an_ellipsis_with_a_full_stop_more_is_the_ellipsis(bundle: Bundle, ellipsis: str) -> None:
+    engine = Rewriting(bundle, lambda text: text.replace("...", "....").replace("…", "...."))
+    [found] = _translate(engine, f"the dog{ellipsis} the fox")
+    assert found.text == f"the dog{ellipsis} the fox"
+
+
 @pytest.mark.parametrize("end", ["...", "…"])
 def test_an_ellipsis_takes_the_place_of_a_full_stop(bundle: Bundle, end: str) -> None:
     engine = Rewriting(bundle, lambda text: text.rstrip(".…") + ".")
