@@ -13,7 +13,7 @@ from server.text.items.kinds import NUMERIC, PLACED, VALUES, ItemKind
 from server.text.items.notation import localized_number
 from server.text.items.numbers import separators, value_in
 from server.text.items.patterns import NUMBERS
-from server.text.items.quotation_marks import DOUBLE_MARKS
+from server.text.items.quotation_marks import DOUBLE_MARKS, opens, quotation_mark
 from server.text.items.spoken_times import spoken_minutes
 from server.text.items.survival import Answer
 from server.text.items.words import currency_pattern, has_number_word
@@ -29,7 +29,7 @@ from server.text.protection.item_edges import (
     without_clock,
 )
 from server.text.protection.means import Means
-from server.text.protection.model_input import InputItem
+from server.text.protection.model_input import InputItem, original_mark
 from server.text.protection.substitutes import find_substitute, substitute_number
 from server.text.protection.word_alignment import Range
 
@@ -74,6 +74,7 @@ def find_items(
     spans = answer.find([(item.kind, item.shown) for item in others])
     places: dict[str, tuple[list[int], list[int]]] = {}
     for item, span in zip(others, spans, strict=True):
+        # Another mark in its place may be a closing one, of the same form as an opening one of the source.
         if span is not None and item.kind in PLACED and text[slice(*span)] == item.shown:
             if item.shown not in places:
                 places[item.shown] = _places(sentence, item.shown), _places(text, item.shown)
@@ -110,21 +111,21 @@ def _has_invented(answer: Answer, sentence: str, items: Sequence[InputItem]) -> 
 def with_equal_marks(
     found: Sequence[FoundItem], placed: Sequence[InputItem], text: str, sentence: str, notation: Notation
 ) -> list[FoundItem]:
-    """Return found items with quotation marks of one kind: models write one of a pair straight and the other curly.
+    """Return found items with quotation marks of one kind: models write some of them straight and others curly.
 
     If any is straight in the answer, or placed, marks that the source has straight are straight; others are those of
     the target language.
     """
     if '"' not in text and all(sign.text != '"' for sign in placed):
         return list(found)
-    written = {text[each.start : each.end] for each in found if each.item.text in DOUBLE_MARKS}
-    is_mixed = '"' in written and len(written) > 1
     equal: list[FoundItem] = []
     for each in found:
-        if each.item.text == '"':
+        mark = original_mark(each.item)
+        if mark == '"':
             each = replace(each, output='"')
-        elif is_mixed and each.item.text in DOUBLE_MARKS:
-            each = replace(each, output=notation.of_mark(each.item.text, sentence, each.item.start))
+        elif mark in DOUBLE_MARKS:
+            output = quotation_mark(mark, opens(sentence, each.item.start), notation.source, notation.target)
+            each = replace(each, output=output)
         equal.append(each)
     return equal
 

@@ -25,6 +25,11 @@ class InputItem:
     shown: str
 
 
+def original_mark(item: InputItem) -> str:
+    """Return a sign as the text has it; the model may read another one for which its vocabulary has a token."""
+    return item.span.output if len(item.span.output) == 1 else item.text
+
+
 @dataclass(frozen=True, slots=True)
 class ModelInput:
     """A model input, and the ranges of the unit's words in it; a word that is left out has an empty one."""

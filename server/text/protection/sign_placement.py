@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from server.text.items.kinds import PLACED, ItemKind
-from server.text.items.quotation_marks import DOUBLE_MARKS, quotation_mark
-from server.text.protection.model_input import InputItem
+from server.text.items.quotation_marks import quotation_mark
+from server.text.protection.model_input import InputItem, original_mark
 from server.text.protection.word_alignment import Links, Range
 from server.text.readers.units import Unit
 
@@ -77,9 +77,8 @@ def place_signs(
             position = _edge(word, opens, text, words, links, is_around)
         position = max(_outside(position, occupied, opens), last)
         position = _outside(position, occupied, False)
-        # In place of a mark that the vocabulary lacks, the text has another one.
-        mark = sign.span.output if len(sign.span.output) == 1 else sign.text
-        shown = '"' if mark in DOUBLE_MARKS and '"' in text else quotation_mark(mark, opens, *languages)
+        mark = original_mark(sign)
+        shown = quotation_mark(mark, opens, *languages)
         output = sign.span.output if shown == mark else unit.escape(shown)
         placed.append(
             PlacedSign(

@@ -170,9 +170,20 @@ def test_stronger_means_are_tried_in_their_order(
     assert [item.means for item in found.protected] == [means]
 
 
-def test_a_placed_quotation_mark_is_like_the_one_that_the_model_wrote(bundle: Bundle) -> None:
-    [found] = _translate(Rewriting(bundle, lambda text: 'the "dog jumps'), "the “dog” jumps")
-    assert found.text == 'the "dog" jumps'
+@pytest.mark.parametrize(
+    ("text", "answer", "translation"),
+    [
+        ("the “dog” jumps", 'the "dog jumps', "the „dog“ jumps"),  # one is placed
+        ("the “dog” jumps", 'the "dog" jumps', "the „dog“ jumps"),
+        ("a “dog” and a “fox”", "a „dog“ and a „fox“", "a „dog“ and a „fox“"),  # “ is another mark in each language
+        ('the "dog" jumps', "the dog jumps", 'the "dog" jumps'),
+    ],
+)
+def test_quotation_marks_are_as_straight_as_those_of_the_source(
+    bundle: Bundle, text: str, answer: str, translation: str
+) -> None:
+    [found] = _translate(Rewriting(bundle, lambda _: answer), text)
+    assert found.text == translation
 
 
 def test_a_second_dash_of_a_dialogue_is_written_once(bundle: Bundle) -> None:

@@ -40,7 +40,7 @@ def _placed(source: str, answer: str, signs: str, occupied: Sequence[Range] = ()
     [
         ("a “b” c d", "a b c d", "a „b“ c d"),
         ("a b “c d”", "a b c d", "a b „c d“"),
-        ("a “b” c", 'a "b c', 'a ""b" c'),
+        ("a “b” c", 'a "b c', 'a "„b“ c'),
         ("“a b” c d", "d c b a", "d c b „“a"),  # signs keep their order
         ("a b c “d", "d x", "„d x"),
         ("a – b", "a b", "a_–_ b"),
