@@ -56,7 +56,7 @@ _JOINT = regex.compile(r"\s?[-–—]\s?")
 def _ranges(meridiem: str) -> "regex.Pattern[str]":
     named = rf"\d{{1,2}}(?:[:.]\d{{2}})?(?:\s?(?:{meridiem}|Uhr\b|h\b|o['’]clock))?"
     return regex.compile(
-        rf"(?<![\d:.,])(?P<first>{named})(?:\s?[-–—]\s?|{TO})(?P<last>{named})(?!\d)", regex.IGNORECASE
+        rf"(?<![\d:.,])(?P<first>{named})(?:\s?[-–—]\s?|{TO})(?P<last>{named})(?!\d|[:.]\d)", regex.IGNORECASE
     )
 
 
@@ -141,12 +141,10 @@ def _with_24_hours(time: int) -> str:
 
 
 def is_unusual_time(written: str, target: str) -> bool:
-    """Return whether a translation has hours alone, `9–17`, or a range with the 12 hours of another language."""
-    if _JOINT.search(written) is None:
-        return False
+    """Return whether a translation has hours alone, `9–17`, or the 12 hours of another language."""
     if _has_meridiem(written):
         return _has_24_hours(target)
-    return ":" not in written and not any(map(str.isalpha, written))
+    return _JOINT.search(written) is not None and ":" not in written and not any(map(str.isalpha, written))
 
 
 def find_time(answer: Answer, item: str) -> Range | None:

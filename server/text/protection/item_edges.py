@@ -80,8 +80,11 @@ def with_rest(found: FoundItem, text: str, sentence: str, notation: Notation) ->
         elif (month := _MONTH_BEHIND.match(text, end)) is not None:
             end = month.end()
         found = _with_date(replace(found, start=start, end=end), text)
-        clock = _clock(CLOCK, text, found.end, notation) if CLOCK.search(sentence) is None else None
-        return found if clock is None else replace(found, end=clock.end())
+    if item.kind in (ItemKind.DATE, ItemKind.RANGE) and CLOCK.search(sentence) is None:
+        clock = _clock(CLOCK, text, found.end, notation)
+        found = found if clock is None else replace(found, end=clock.end())
+    if item.kind is ItemKind.DATE:
+        return found
     if item.text[0] in "*•" and (stars := _STARS_BEFORE.search(text, max(start - _MAX_STARS, 0), start)) is not None:
         return replace(found, start=stars.start())
     number = NUMBERS.search(item.text)

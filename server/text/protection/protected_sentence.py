@@ -229,6 +229,8 @@ class ProtectedSentence:
         ):
             # A word that the model wrote for a number is in capitals as all words are.
             shown = shown if shown.lower() == item.text.lower() else shown.upper()
+        if item.span.kind is ItemKind.TIME and found.start == 0:  # in words
+            shown = self.cases.with_first_letter(shown, self.unit.text, self.span[0], self.is_continuation)
         return (item.span.output if shown == item.text else self.unit.escape(shown)), shown
 
     def _links(
