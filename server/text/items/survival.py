@@ -244,6 +244,8 @@ def _number(answer: Answer, item: str) -> Range | None:
     is_code = is_digits and len(text) > 1 and text[0] == "0"
     currency = _CURRENCY.search(before) or _CURRENCY.search(behind)
     power = magnitude_at(behind.upper() if currency and len(behind) == 1 else behind, answer.source_language)
+    if power and (copied := _verbatim(answer, item)) is not None:
+        return copied  # with a magnitude that the target language does not have: `$12.5bn`
     unit = "" if power or behind in DECADES.values() else without_ordinal(behind)
     for number in answer.numbers:
         if is_code and number.text != text:

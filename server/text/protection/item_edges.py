@@ -161,7 +161,9 @@ def with_currency_name(found: FoundItem, text: str, notation: Notation) -> Found
     behind = regex.compile(rf"[ \u00a0\u202f-]?(?:{name})\w*", regex.IGNORECASE).match(text, found.end)
     if behind is None:
         return None
-    return replace(found, end=behind.end(), output=notation.of(ItemKind.MONEY, found.item.text))
+    has_sign = text[found.start - 1 : found.start] == KNOWN_CURRENCY  # $350 dollars
+    amount = notation.of(ItemKind.MONEY, found.item.text)
+    return replace(found, start=found.start - has_sign, end=behind.end(), output=amount)
 
 
 def _with_date(found: FoundItem, text: str) -> FoundItem:

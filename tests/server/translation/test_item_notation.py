@@ -85,6 +85,7 @@ def test_an_answer_in_the_notation_of_the_target_stays_as_it_is(bundle: Bundle) 
         ("Open 9:00-13:00 here.", "Open 9:00-13:000 here.", "Open 9:00-13:00 here."),
         ("It was 4:2 on the house.", "It was 4:22 pm house.", "It was 4:2 house."),
         ("Half past two is here.", "Half past two is here.", "Halb drei is here."),
+        ("It is $12.5bn now.", "It is $12.5bn now.", "It is 12,5 Milliarden\u00a0$ now."),
     ],
 )
 def test_an_item_is_written_in_the_notation_of_the_target(
@@ -100,6 +101,7 @@ def test_an_item_is_written_in_the_notation_of_the_target(
         ("$", "They paid%16 .", "They paid 350 Dollar.", "They paid 15\u00a0$."),
         ("£", "They paid 15 Kissen.", "They paid 350 Dollars.", "They paid 15\u00a0£."),
         ("€", "They paid 15.", "They paid 350-Dollar-Noten.", "They paid 15\u00a0€-Noten."),
+        ("€", "They paid 15.", "They paid $350 Dollar.", "They paid 15\u00a0€."),
     ],
 )
 def test_an_amount_whose_currency_the_model_misread_is_sent_in_dollars(
