@@ -66,7 +66,8 @@ def range_pattern(item: str, target: str) -> "regex.Pattern[str]":
         whole, fraction = item[:-1], _VULGAR[item[-1]]
         first, second = fraction.split("/")
         written = rf"{item[-1]}|{first}\s?[/⁄]\s?{second}" + (f"|{_HALF}" if fraction == "1/2" and not whole else "")
-        return regex.compile(rf"(?<![\d\w]){whole}\s?(?:{written})(?!\d)", regex.IGNORECASE)
+        # Not in `1½verse2`, which models make of `1½`.
+        return regex.compile(rf"(?<![\d\w]){whole}\s?(?:{written})(?!\d|\p{{L}}{{1,40}}\d)", regex.IGNORECASE)
     currency = range_currency(item)
     match = _RANGE.fullmatch(CURRENCY_SIGN.sub("", item).strip())
     if match is None:

@@ -88,6 +88,7 @@ def test_a_range_as_it_is_usually_written_or_lost_needs_no_pattern_of_its_own() 
         ("range", "$5-10", "5–10 %"),
         ("money", "$94", "94 und 2001 $883"),
         ("range", "3 ½", "3 oder ½"),
+        ("range", "1½", "sind 1½verse2 Tassen"),
         ("account", "**** **** 1234", "Karte ******** 1234"),
         ("money", "£45k", "45 £"),
         ("identifier", "Ctrl+S", "mit Ctr+S"),
