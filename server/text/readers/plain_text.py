@@ -39,6 +39,7 @@ _LINE_START = regex.compile(
 )
 _SPACE = " \t"
 _CELL_BORDER = regex.compile(r"\|[ \t]*")
+_TAB = regex.compile(r"\t[ \t]*")
 _FENCE = regex.compile(r"[ \t]*(?:```|~~~)")
 _INLINE = regex.compile(
     r"(?P<code>(?<!`)(?P<ticks>`++)[^\n]{1,2000}?(?<!`)(?P=ticks)(?!`))"
@@ -60,6 +61,7 @@ def may_be_special(text: str, unknown: UnknownCharacters) -> bool:
         or ("+" in text and ("++" in text or _KEYS.search(text)))
         or ".NET" in text
         or " - " in text
+        or "\t" in text
         or "..." in text
         or (":" in text and _KEY.search(text))
         or ("." in text and _DOT.search(text) and _FILE.search(text))
@@ -96,12 +98,12 @@ def _line(line: str, unknown: UnknownCharacters) -> Iterator[str | Unit]:
     first = start.end() if start else 0
     last = max(_end_of_words(line), first)
     yield line[:first]
-    if line[:first].rstrip().endswith("|"):
-        for border in _CELL_BORDER.finditer(line, first, last):
-            cell = line[first : border.start()].rstrip(_SPACE)
-            yield from _cell(cell, unknown)
-            yield line[first + len(cell) : border.end()]
-            first = border.end()
+    borders = _CELL_BORDER if line[:first].rstrip().endswith("|") else _TAB
+    for border in borders.finditer(line, first, last):
+        cell = line[first : border.start()].rstrip(_SPACE)
+        yield from _cell(cell, unknown)
+        yield line[first + len(cell) : border.end()]
+        first = border.end()
     yield from _cell(line[first:last], unknown)
     yield line[last:]
 

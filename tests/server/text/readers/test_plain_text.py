@@ -37,6 +37,7 @@ from tests.server.text.identity import LETTERS, Identity
         ("call `rm -rf *` now", "call `rm -rf *` now"),
         ("```\nWhere is it?\n```\nthe dog", "the dog"),
         ("| the dog | tea |\n|---|---|\n| a | b |\n", "the dog|tea|a|b"),
+        ("the dog\t4711\ttea\t \tthe fox\nlazy", "the dog|tea|the fox|lazy"),
         ("**the dog**", "the dog"),
         ("a * b * c and x_y_z and 2*3*4", "a * b * c and x_y_z and 2*3*4"),
         ("WHERE IS THE DOG?", "Where is the dog?"),
