@@ -234,13 +234,21 @@ def _position(each: _Placed, words: _Words, source: str, target: str) -> int:
 
 
 def _written(target: str, limits: Range, placed: Sequence[_Placed], escape: Callable[[str], str]) -> str:
-    parts, position = [], limits[0]
+    parts: list[str] = []
+    position = limits[0]
     for each in sorted(placed, key=lambda item: (_order(item)[0], item.start, item.end)):
         parts += [
             escape(target[position : each.start]),
-            each.tag.opening,
+            _opening(each, target),
             _written(target, (each.start, each.end), each.children, escape),
             each.tag.closing,
         ]
         position = each.end
     return "".join((*parts, escape(target[position : limits[1]])))
+
+
+def _opening(placed: _Placed, target: str) -> str:
+    """Return the opening of a tag; the white space of a mark is in front of it between a word and a sign or a space."""
+    opening, start = placed.tag.opening, placed.start
+    is_behind_word = start == placed.end > 0 and target[start - 1].isalnum() and not target[start : start + 1].isalnum()
+    return f" {opening[:-1]}" if is_behind_word and opening.endswith(" ") else opening

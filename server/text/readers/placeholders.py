@@ -34,9 +34,12 @@ class Found:
     item: ItemKind | None = None
 
 
-# Tags, character references and escaped line breaks in plain text.
+# :) ;-P :'( =D
+EMOTICON = regex.compile(r"(?<!\S)(?:[:;]['’]?-?[()DPpOo/|*]|=[()D])(?![^\s.,!?])")
+# Tags, character references and escaped line breaks in plain text, and emoticons.
 _MARK = regex.compile(
-    r"</?(?:(?P<name>[A-Za-z][\w:.-]*+)(?:\s[^<>\n]*+)?|(?P<name>\d++)\s?)/?>|&(?:#\d++|#x[\da-fA-F]++|[A-Za-z]\w++);|\\[nrt](?![a-z]{2})"
+    rf"{EMOTICON.pattern}"
+    r"|</?(?:(?P<name>[A-Za-z][\w:.-]*+)(?:\s[^<>\n]*+)?|(?P<name>\d++)\s?)/?>|&(?:#\d++|#x[\da-fA-F]++|[A-Za-z]\w++);|\\[nrt](?![a-z]{2})"
 )
 # \X alone goes back from each letter of a flag to the first of a row of flags.
 _GRAPHEME_OR_WORD = regex.compile(r"[\w\p{M}]+|\p{Regional_Indicator}{1,2}+[\p{M}\u200d]*+|\X")

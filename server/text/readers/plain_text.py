@@ -12,7 +12,7 @@ from server.interface.interruption import checkpoint
 from server.text.items.patterns import BRACKETS, FILE_ENDINGS, KEYS, NAME_WITH_SIGNS, REMARKS, SINGLE_QUOTES
 from server.text.items.spoken_times import has_spoken_time
 from server.text.items.written_dates import MONTH
-from server.text.readers.placeholders import Found, find_placeholders
+from server.text.readers.placeholders import EMOTICON, Found, find_placeholders
 from server.text.readers.unit_builder import UnitBuilder
 from server.text.readers.units import Document, Unit
 from server.text.readers.unknown_characters import UnknownCharacters
@@ -62,6 +62,7 @@ def may_be_special(text: str, unknown: UnknownCharacters) -> bool:
         or ".NET" in text
         or " - " in text
         or "\t" in text
+        or EMOTICON.search(text)
         or "..." in text
         or (":" in text and _KEY.search(text))
         or ("." in text and _DOT.search(text) and _FILE.search(text))

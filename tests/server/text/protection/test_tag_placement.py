@@ -101,6 +101,10 @@ def test_white_space_stays_on_its_side_of_a_tag() -> None:
         assert render(unit, unit.text, [block], []) == markup
 
 
+def test_a_mark_between_a_word_and_a_comma_has_its_space_in_front() -> None:
+    assert _rendered("see <img/> there now", "da, nun", [0, 1, 2]) == "da <img/>, nun"
+
+
 def test_a_tag_that_begins_in_another_sentence_stands_around_the_first_items() -> None:
     tags = [Tag(0, 10, "<b>", "</b>")]
     assert fits(tags, (5, 20), [(6, 7), (12, 13)])

@@ -75,9 +75,10 @@ def _found(text: str) -> list[str]:
         ("the 2nd, 1990s, 3 Mio. and 80er; 5-year-old", ["2nd", "1990s", "3 Mio.", "80er", "5"]),
         ('<x id=1/>Hi<g id="2">!</g> &nbsp;', ["<x id=1/>", '<g id="2">', "</g>", "&nbsp;"]),
         ("日本 is 🎉", ["日本", "🎉"]),
+        ("ok ;-) so :'(, a:) (see :b) and =D!", [";-)", ":'(", "=D"]),
         ("I have 3 dogs and 20 cats; it's 50-50, and/or men.", ["3", "20", "50-50"]),
         ("Is it so? I'm sure he'd say: \"No.\" (Yes!) – well…", ['"', '"', "(", ")", "–", "…"]),
-        ("Half-open and well-known e.g. of the U.S. it/she/he :) :D a:b A < b, a {b.", ["<"]),
+        ("Half-open and well-known e.g. of the U.S. it/she/he :) :D a:b A < b, a {b.", [":)", ":D", "<"]),
     ],
 )
 def test_items_and_nothing_else_are_found(text: str, kept: list[str]) -> None:

@@ -47,6 +47,7 @@ from tests.server.text.identity import LETTERS, Identity
         ("the dog\n: the fox\n:   tea", "the dog|the fox|tea"),
         ("the dog  jumps 🎉", "the dog  jumps"),
         ("🎉 the dog", "the dog"),
+        ("the dog jumps :)\nlazy ;-) fox", "the dog jumps|lazy fox"),
         ("\u2066the dog\u2069 jumps \u202efox\u202c", "the dog jumps fox"),
     ],
 )
