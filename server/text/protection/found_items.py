@@ -75,7 +75,8 @@ def find_items(
     places: dict[str, tuple[list[int], list[int]]] = {}
     for item, span in zip(others, spans, strict=True):
         # Another mark in its place may be a closing one, of the same form as an opening one of the source.
-        if span is not None and item.kind in PLACED and text[slice(*span)] == item.shown:
+        is_copied = span is not None and text[slice(*span)] == item.shown
+        if span is not None and is_copied and item.kind in PLACED and not item.shown.isalnum():
             if item.shown not in places:
                 places[item.shown] = _places(sentence, item.shown), _places(text, item.shown)
             span = _of_same_rank(*places[item.shown], item, span)

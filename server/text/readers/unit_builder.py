@@ -14,6 +14,9 @@ from server.text.readers.unknown_characters import UnknownCharacters
 _SPACE = " \t\n\r\f"  # of HTML: a no-break space is none
 _SPACES = re.compile(f"[{_SPACE}]+")
 
+# Between numbers models write other signs for these.
+_READ_AS = {"×": "x", "±": "+/-"}
+
 # Tags are placed and written by recursion. Browsers nest up to 512 elements, documents written by people fewer.
 _MAX_DEPTH = 200
 _MAX_STRAYS = 100  # closing tags of elements opened elsewhere, each around all text before it
@@ -77,7 +80,10 @@ class UnitBuilder:
                     self._mark(self.escape(content))
                 case Kind.ITEM:
                     assert found.item is not None
-                    self._protect(self.unknown.with_plainer_forms(content), self.escape(content), found.item)
+                    is_spaced = text[found.start - 1 : found.start].isspace()
+                    shown = _READ_AS.get(content, "") if is_spaced else ""
+                    shown = shown or self.unknown.with_plainer_forms(content)
+                    self._protect(shown, self.escape(content), found.item)
             position = found.end
         self._plain(text[position:])
 

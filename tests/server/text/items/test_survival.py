@@ -60,6 +60,8 @@ def _find(kind: str, item: str, answer: str, source: str = "en", target: str = "
         ("sign", "—", "so – ja", "–"),
         ("sign", '"', "„Ja", "„"),
         ("sign", "€", "in Euro", "Eur"),
+        ("sign", "x", "max 4 x 5 cm", "x"),
+        ("sign", "+/-", "5 +/- 2 cm", "+/-"),
     ],
 )
 def test_an_item_is_found_in_any_notation(kind: str, item: str, answer: str, found: str) -> None:

@@ -33,6 +33,14 @@ def _tags(unit: Unit) -> list[tuple[int, int, str, str, int, bool]]:
     return [(tag.start, tag.end, tag.opening, tag.closing, tag.parent, tag.ends_behind) for tag in unit.tags]
 
 
+def test_signs_between_numbers_are_read_as_models_write_them() -> None:
+    builder = UnitBuilder(UnknownCharacters([*map(chr, range(128)), "×", "±"]))
+    builder.text("4 × 5 ± 2, 4×5, 6 × 10^9", "")
+    unit = builder.build()
+    assert unit.text == "4 x 5 +/- 2, 4×5, 6 × 10^9"
+    assert [span.output for span in unit.protected if span.kind is ItemKind.SIGN] == ["×", "±", "×"]
+
+
 def test_a_unit_may_be_empty() -> None:
     assert _built().text == ""
 
