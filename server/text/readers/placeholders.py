@@ -41,6 +41,8 @@ _MARK = regex.compile(
     rf"{EMOTICON.pattern}"
     r"|</?(?:(?P<name>[A-Za-z][\w:.-]*+)(?:\s[^<>\n]*+)?|(?P<name>\d++)\s?)/?>|&(?:#\d++|#x[\da-fA-F]++|[A-Za-z]\w++);|\\[nrt](?![a-z]{2})"
 )
+# A tag without attributes between words, which names an element, a key or a value. Others break lines.
+_TAG_AS_WORD = regex.compile(r"(?<=[\w,:][ \u00a0][(\"']?)</?(?!(?:br|hr|wbr)>)[A-Za-z][\w:.-]*+>(?=[\s.,;:!?)\"'-]|$)")
 # \X alone goes back from each letter of a flag to the first of a row of flags.
 _GRAPHEME_OR_WORD = regex.compile(r"[\w\p{M}]+|\p{Regional_Indicator}{1,2}+[\p{M}\u200d]*+|\X")
 
@@ -72,7 +74,7 @@ def _items(text: str, unknown: UnknownCharacters) -> Iterator[Found]:
 
 
 def _marks(text: str) -> list[Found]:
-    """Return marks, and tags in pairs; tags that are not properly nested and closed are marks."""
+    """Return marks, and tags in pairs; tags that are not properly nested and closed are marks, or words."""
     found: list[Found] = []
     open_: list[int] = []  # indices in `found`
     num_open = Counter[str]()
@@ -94,7 +96,12 @@ def _marks(text: str) -> list[Found]:
         found.append(
             Found(*match.span(), Kind.ITEM, item=ItemKind.ENTITY) if is_entity else Found(*match.span(), kind, name)
         )
-    return found
+    return [
+        replace(each, kind=Kind.ITEM, item=ItemKind.PLACEHOLDER)
+        if each.kind is Kind.MARK and each.name and _TAG_AS_WORD.match(text, each.start) is not None
+        else each
+        for each in found
+    ]
 
 
 def _lost(text: str, unknown: UnknownCharacters) -> Iterator[Found]:

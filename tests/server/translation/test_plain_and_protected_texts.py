@@ -200,7 +200,7 @@ def test_the_error_for_a_plain_text_taken_whole_names_the_text(engine: EchoGener
     with pytest.raises(TextTooLong, match="a text taken as one sentence has"):
         _translate(engine, "the dog " * 50, options=options)
     with pytest.raises(TextTooLong, match="a part of the text that cannot be divided has"):
-        _translate(engine, "the <dog> " * 50, options=options)
+        _translate(engine, "the <dog/> " * 50, options=options)
 
 
 def _streamed(engine: EchoGenerator, text: str, **fields: object) -> list[str]:

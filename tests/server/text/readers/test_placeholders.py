@@ -175,3 +175,22 @@ def test_tags_that_are_nested_and_closed_are_pairs(text: str, paired: str) -> No
 def test_a_substitute_counts_only_as_a_word_that_is_there_once(translation: str) -> None:
     assert find_substitutes(translation, ["Tom"]) is None
     assert find_substitutes("Hallo, Tom!", ["Tom"]) == [(7, 10)]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Press <Enter> now.", Kind.ITEM),
+        ("It is in the <head>.", Kind.ITEM),
+        ("See (a <my-list>).", Kind.ITEM),
+        ("After the </head> it ends.", Kind.ITEM),
+        ("One <br> two.", Kind.MARK),
+        ("<li> one", Kind.MARK),
+        ("One<p>two", Kind.MARK),
+        ("See <g id=1> here.", Kind.MARK),
+        ("See <x/> here.", Kind.MARK),
+        ("See <1> here.", Kind.MARK),
+    ],
+)
+def test_a_tag_that_stands_as_a_word_is_an_item(text: str, kind: Kind) -> None:
+    assert [each.kind for each in find_placeholders(text, UnknownCharacters(map(chr, range(128))))] == [kind]
