@@ -159,7 +159,8 @@ class Pipeline:
         """Decode sentences again whose translations may lack something; return them with their outcomes."""
         if texts.check is not None and texts.check.doubts and not is_streamed:
             texts.check.mark_doubtful(texts.sentences)
-        recovery = Recovery(request, self._limits, self._tokenizer, encoder, is_streamed=is_streamed)
+        target_words = self._reader.truecaser(request.target, is_target=True)
+        recovery = Recovery(request, self._limits, self._tokenizer, encoder, target_words, is_streamed=is_streamed)
         found = await texts.run(suspects_of, recovery, texts.deadline.in_time(texts.sentences))
         plain = [each for each in found if is_plain(each[0])]
         await recovery.recover([suspect for _, suspect in plain], submission)

@@ -89,7 +89,8 @@ class PlainTextPath:
             return None
         encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
         max_tokens = self._config.shapes.max_source_tokens
-        recovery = Recovery(request, self._limits, self._tokenizer, encoder)
+        target_words = self._reader.truecaser(request.target, is_target=True)
+        recovery = Recovery(request, self._limits, self._tokenizer, encoder, target_words)
         truecaser = self._reader.truecaser(request.source)
         return PlainTextEncoder(request, encoder, truecaser, max_tokens, check, recovery).encode()
 

@@ -175,7 +175,12 @@ class ByParts:
             return Piecewise(self.notation, self.cases).protect(replace(sentence, start=span[0], end=span[1]))
         if unit.text[span[1] - 1] not in SENTENCE_ENDS:
             built = built.with_full_stop()
-        return (ProtectedSentence(unit, span, words, built, self.notation, self.cases),)
+        return (
+            ProtectedSentence(
+                unit, span, words, built, self.notation, self.cases,
+                is_continuation=span[0] > sentence.start and unit.text[span[0]].islower(),
+            ),
+        )  # fmt: skip
 
 
 def protections_for(

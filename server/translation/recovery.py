@@ -11,6 +11,7 @@ from server.text.completeness import SENTENCE_ENDS, doubt, lacks_any, lacks_part
 from server.text.items.quotation_marks import with_marks_of
 from server.text.protection.capitals import upper, with_first
 from server.text.protection.protected import with_outputs
+from server.text.protection.truecaser import Truecaser
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.limits import TranslationLimits
 from server.translation.sentence_encoder import SentenceEncoder
@@ -53,10 +54,12 @@ class Recovery:
         limits: TranslationLimits,
         tokenizer: Tokenizer,
         encoder: SentenceEncoder,
+        target_words: Truecaser,
         *,
         is_streamed: bool = False,
     ) -> None:
         self._languages = (request.source, request.target)
+        self._target_words = target_words
         self._tokenizer = tokenizer
         self._encoder = encoder
         options, mode = request.options, limits.if_incomplete_of(request.options)
@@ -158,6 +161,8 @@ class Recovery:
             translation = self._tokenizer.decode(completions[request.id].hypotheses[0].token_ids)
             if suspect.source[start].isupper() and written.rstrip()[-1:] in SENTENCE_ENDS:
                 translation = with_first(translation, upper, target)
+            elif suspect.source[start].islower() and written:
+                translation = self._target_words.first_as_inside(translation, only_surely=True)
             if suspect.source[end - 1] not in SENTENCE_ENDS:
                 translation = translation.rstrip(SENTENCE_ENDS)
             written += between[position:start] + translation

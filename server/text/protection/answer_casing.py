@@ -9,6 +9,7 @@ from server.text.protection.truecaser import CasedWords, Truecaser
 from server.text.protection.word_alignment import Links, Range
 
 _BEFORE_SENTENCES = frozenset(':.!?…"“„»«')
+_BEFORE_PARTS = _BEFORE_SENTENCES | {"(", "[", ";"}
 CaseOf = Callable[[int, str], str]  # from a word at a position of the answer to the same word in its final case
 
 
@@ -26,9 +27,11 @@ class CaseRules:
             return text
         is_small = not source[start].isupper()
         if is_continuation:
-            begins = source[max(start - 3, 0) : start].rstrip()[-1:] in _BEFORE_SENTENCES
+            before = source[max(start - 3, 0) : start].rstrip()[-1:]
+            if is_small and before in _BEFORE_PARTS:
+                return self.target.first_as_inside(text, only_surely=True)
             # German nouns have capitals anywhere.
-            is_kept = begins or not (is_small or self.source.language.startswith("de"))
+            is_kept = before in _BEFORE_SENTENCES or not (is_small or self.source.language.startswith("de"))
             return text if is_kept else self.target.first_as_inside(text)
         capital = upper(text[:1], self.target.language)
         return text if is_small or text[1:2].isupper() or len(capital) != 1 else capital + text[1:]

@@ -11,6 +11,8 @@ from server.text.protection.truecaser import CasedWords, Truecaser
 from server.text.protection.word_alignment import Range, words_of
 from server.text.readers.units import OBJECT, ProtectedSpan, Unit
 
+_ENDS_OF_ITEMS = ("%", "‰", "°", "€", "$", "£")
+
 
 @dataclass(frozen=True, slots=True)
 class InputItem:
@@ -52,7 +54,7 @@ class ModelInput:
 
     def with_full_stop(self) -> "ModelInput":
         """Return the input as a sentence: models write more of short ones that end as sentences do."""
-        if not self.text[-1:].isalnum():
+        if not (self.text[-1:].isalnum() or self.text.endswith(_ENDS_OF_ITEMS)):
             return self
         return replace(self, text=f"{self.text}.", has_full_stop=True)
 

@@ -151,15 +151,15 @@ class Truecaser:
                 return sharp
         return lowered
 
-    def first_as_inside(self, text: str) -> str:
-        """Return a text whose first word is written as inside a sentence."""
+    def first_as_inside(self, text: str, *, only_surely: bool = False) -> str:
+        """Return a text whose first word is written as inside a sentence; `only_surely` keeps what may be a noun."""
         match = _WORD.search(text)
         if match is None or not match.group()[:1].isupper() or any(map(str.isalnum, text[: match.start()])):
             return text
         word = match.group()
         lowered = lower(word, self.language)
         is_pronoun = self.language == "en" and self.natural(word)[:2] in ("I", "I'", "I’")
-        is_name = lowered not in self._always_small and self._gain(word) < -_SURE
+        is_name = lowered not in self._always_small and self._gain(word) < (_CLEAR if only_surely else -_SURE)
         if word[1:] != lowered[1:] or is_pronoun or is_name:
             return text
         return text[: match.start()] + with_first(word, lower, self.language) + text[match.end() :]

@@ -8,6 +8,7 @@ import pytest
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
 from server.text.glossary import Glossary
+from server.text.protection.capitals import upper, with_first
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
@@ -125,6 +126,27 @@ class WithoutCapitals(Skipping):
         written = tokenizer.decode(completion.hypotheses[0].token_ids)
         hypothesis = replace(completion.hypotheses[0], token_ids=tokenizer.encode_target(written.lower()))
         return replace(completion, hypotheses=[hypothesis])
+
+
+class WithCapitals(Skipping):
+    """A model that begins with a capital."""
+
+    def _complete(self, request: Request) -> Completion:
+        completion = super()._complete(request)
+        tokenizer = open_tokenizer(self.bundle)
+        written = tokenizer.decode(completion.hypotheses[0].token_ids)
+        hypothesis = replace(
+            completion.hypotheses[0], token_ids=tokenizer.encode_target(with_first(written, upper, "de"))
+        )
+        return replace(completion, hypotheses=[hypothesis])
+
+
+@pytest.mark.parametrize("item", ["", " 300"])
+def test_a_part_inside_a_sentence_begins_with_a_small_letter(echo: EchoGenerator, item: str) -> None:
+    text = f"Where is the tea{item}; wir is{item}?"
+    assert _translate(WithCapitals(echo.bundle), text).text == text
+    text = f"Where is the tea{item}; water is{item}?"  # it may be a noun
+    assert _translate(WithCapitals(echo.bundle), text).text == text.replace("water", "Water")
 
 
 def test_a_part_that_is_a_sentence_begins_with_a_capital_as_its_source_does(echo: EchoGenerator) -> None:
