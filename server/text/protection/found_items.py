@@ -167,8 +167,8 @@ def _instead_of_copy(item: InputItem, text: str, sentence: str, span: Range, not
     kind = item.kind
     if kind in (ItemKind.VERSION, ItemKind.PLACEHOLDER) or (kind is ItemKind.IDENTIFIER and not item.text.isascii()):
         return item.text
-    if written.startswith("...."):
-        return item.text  # an ellipsis and the full stop of a sentence
+    if written.startswith("..") and len(written) != len("..."):
+        return item.text  # an ellipsis and the full stop of a sentence, or a part of it
     if notation.localizes and written == item.text and written in DOUBLE_MARKS:
         return notation.of_mark(written, sentence, item.start)
     if not notation.localizes or kind not in VALUES:

@@ -191,9 +191,10 @@ def test_a_second_dash_of_a_dialogue_is_written_once(bundle: Bundle) -> None:
     assert found.text == "- the dog. - the fox."
 
 
+@pytest.mark.parametrize("written", ["....", ".."])
 @pytest.mark.parametrize("ellipsis", ["...", "…"])
-def test_an_ellipsis_with_a_full_stop_more_is_the_ellipsis(bundle: Bundle, ellipsis: str) -> None:
-    engine = Rewriting(bundle, lambda text: text.replace("...", "....").replace("…", "...."))
+def test_an_ellipsis_of_more_or_fewer_full_stops_is_the_ellipsis(bundle: Bundle, ellipsis: str, written: str) -> None:
+    engine = Rewriting(bundle, lambda text: text.replace("...", written).replace("…", written))
     [found] = _translate(engine, f"the dog{ellipsis} the fox")
     assert found.text == f"the dog{ellipsis} the fox"
 
