@@ -290,6 +290,6 @@ _FINDERS: dict[ItemKind, Callable[[Answer, str], Range | None]] = {
     ItemKind.RANGE: _range,
     ItemKind.NUMERAL: _numeral,
     ItemKind.DATE: _date,
-    ItemKind.TIME: find_time,
+    ItemKind.TIME: lambda answer, item: find_time(answer, item) or _verbatim(answer, item),  # `12:05 am` in German
     ItemKind.SIGN: _sign,
 }

@@ -17,7 +17,9 @@ from server.text.protection.substitutes import KNOWN_CURRENCY
 
 # Models that often read times write these behind scores, too.
 CLOCK = regex.compile(r"\s(?:Uhr|[ap]\.?m\b(?:\.(?!$))?|o['’]clock)(?!\w)", regex.IGNORECASE)
-_BEHIND_TIME = regex.compile(r"(?:\s?[ap]\.?|\.)m\b(?:\.(?!$))?|\s(?:o['’])?clock\b|(?P<hour> Uhr\b)", regex.IGNORECASE)
+_BEHIND_TIME = regex.compile(
+    r"(?:\s?[ap]\.?|\.)ms?\b(?:\.(?!$))?|\s(?:o['’])?clock\b|(?P<hour> Uhr\b)", regex.IGNORECASE
+)
 NUMERO = regex.compile(NUMERO_SIGN)
 _NUMERO_END = regex.compile(rf"{NUMERO_SIGN}$")
 _ENGLISH_ORDINAL = regex.compile(r"(?:st|nd|rd|th)(?!\w)")

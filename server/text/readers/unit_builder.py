@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from server.interface.interruption import checkpoint
 from server.text.items.kinds import ItemKind
-from server.text.readers.placeholders import Kind, find_placeholders
+from server.text.readers.placeholders import Found, Kind, find_placeholders
 from server.text.readers.units import OBJECT, ProtectedSpan, Tag, Unit
 from server.text.readers.unknown_characters import UnknownCharacters
 
@@ -16,6 +16,9 @@ _SPACES = re.compile(f"[{_SPACE}]+")
 
 # Between numbers models write other signs for these.
 _READ_AS = {"×": "x", "±": "+/-"}
+# Models end a sentence behind `4 p.m.`, also where the next word goes on with it.
+_DOTTED_MERIDIEM = re.compile(r"([AaPp])\.([Mm])\.")
+_GOES_ON = re.compile(r"[,;:)]|\s+[^\W_A-Z]")
 
 # Tags are placed and written by recursion. Browsers nest up to 512 elements, documents written by people fewer.
 _MAX_DEPTH = 200
@@ -80,9 +83,7 @@ class UnitBuilder:
                     self._mark(self.escape(content))
                 case Kind.ITEM:
                     assert found.item is not None
-                    is_spaced = text[found.start - 1 : found.start].isspace()
-                    shown = _READ_AS.get(content, "") if is_spaced else ""
-                    shown = shown or self.unknown.with_plainer_forms(content)
+                    shown = _read_as(text, found) or self.unknown.with_plainer_forms(content)
                     self._protect(shown, self.escape(content), found.item)
             position = found.end
         self._plain(text[position:])
@@ -208,3 +209,11 @@ class UnitBuilder:
         if not core:
             return kept
         return kept + _SPACES.sub(" ", core) + (" " if text[-1] in _SPACE else "")
+
+
+def _read_as(text: str, found: Found) -> str | None:
+    """Return the form of an item in a text that models read better; None for the form that it has."""
+    content = text[found.start : found.end]
+    if found.item in (ItemKind.TIME, ItemKind.RANGE) and _GOES_ON.match(text, found.end):
+        return _DOTTED_MERIDIEM.sub(r"\1\2", content)
+    return _READ_AS.get(content) if text[found.start - 1 : found.start].isspace() else None

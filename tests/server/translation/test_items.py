@@ -1,6 +1,7 @@
 """Items through models that copy everything, that lose numbers, and that never copy a kind."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -100,7 +101,8 @@ def test_a_model_that_copies_everything_is_left_alone(bundle: Bundle, sentences:
     raw = [tokenizer.decode(tokenizer.encode(sentence).tolist()) for sentence in sentences]
     assert [each.text for each in translations] == raw
     sources = sorted(tokenizer.decode(each.source.tolist()) for each in engine.batches[0])
-    assert sources == sorted(raw)  # nothing is masked
+    # Nothing is masked; times inside a sentence have no full stops.
+    assert sources == sorted(re.sub(r"([ap])\.m\.(?=[,;:)]| [a-z0-9])", r"\1m", sentence) for sentence in raw)
     assert {item.means for each in translations for item in each.protected} == {Means.AS_IS}
     assert {item.kind for each in translations for item in each.protected} >= set(ItemKind) - {
         *(ItemKind.MARKUP, ItemKind.WORD, ItemKind.SYMBOL),
