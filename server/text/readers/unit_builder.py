@@ -83,7 +83,7 @@ class UnitBuilder:
                     self._mark(self.escape(content))
                 case Kind.ITEM:
                     assert found.item is not None
-                    shown = _read_as(text, found) or self.unknown.with_plainer_forms(content)
+                    shown = self.unknown.with_plainer_forms(_as_read(content, text, found))
                     self._protect(shown, self.escape(content), found.item)
             position = found.end
         self._plain(text[position:])
@@ -211,9 +211,8 @@ class UnitBuilder:
         return kept + _SPACES.sub(" ", core) + (" " if text[-1] in _SPACE else "")
 
 
-def _read_as(text: str, found: Found) -> str | None:
-    """Return the form of an item in a text that models read better; None for the form that it has."""
-    content = text[found.start : found.end]
+def _as_read(content: str, text: str, found: Found) -> str:
+    """Return the content of an item found in a text in the form that models read best."""
     if found.item in (ItemKind.TIME, ItemKind.RANGE) and _GOES_ON.match(text, found.end):
         return _DOTTED_MERIDIEM.sub(r"\1\2", content)
-    return _READ_AS.get(content) if text[found.start - 1 : found.start].isspace() else None
+    return _READ_AS.get(content, content) if text[found.start - 1 : found.start].isspace() else content
