@@ -172,6 +172,30 @@ static Status *run_tasks(Context *context, void (*task)(void *, size_t), int64_t
     return NULL;
 }
 
+/* Rank rows that have lists: in tiles with all columns, if the lists have as many together, else with their columns. */
+static Status *rank_lists(Context *context, ListedKernel *kernel, int64_t num_groups, int64_t num_products,
+                          ListedTasks *tasks) {
+    const Linear *linear = tasks->linear;
+    const int is_parallel = num_groups > 1 && num_products * linear->inputs >= PARALLEL_FROM_MULTIPLICATIONS;
+    if (num_products >= linear->outputs && kernels->uses_tiles(linear->rows, linear->inputs)) {
+        tasks->row_stride = tasks->capacity + 32; /* ranking can write after the end */
+        const size_t row_size = (size_t)tasks->row_stride * sizeof(float);
+        tasks->places = reserve(&collected_scratch, (size_t)tasks->num_rows * (sizeof *tasks->places + row_size));
+        REQUIRE(tasks->places != NULL, "out of memory");
+        tasks->collected = (float *)(tasks->places + tasks->num_rows);
+        for (int64_t i = 0; i < tasks->num_rows; i++) atomic_init(tasks->places + i, 0);
+        const int64_t num_chunks = (linear->outputs + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS;
+        RETURN_IF_ERROR(run_tasks(context, collect_chunk, num_chunks, is_parallel, tasks));
+    } else {
+        tasks->width = ROUND_UP(linear->inputs, CACHE_LINE);
+        tasks->by_column = columns_of(kernel, linear, tasks->width);
+        REQUIRE(tasks->by_column != NULL, "out of memory");
+    }
+    RETURN_IF_ERROR(run_tasks(context, rank_listed, num_groups, is_parallel, tasks));
+    REQUIRE(!tasks->out_of_memory, "out of memory");
+    return NULL;
+}
+
 Status *compute_best_listed_tokens(void *data, Context *context) {
     ListedKernel *kernel = data;
     Tensor hidden, lists, lengths, list_of_row;
@@ -205,23 +229,7 @@ Status *compute_best_listed_tokens(void *data, Context *context) {
         ListedTasks tasks = {.linear = &linear, .ranking = &ranking, .ranked = &ranked, .capacity = lists.dimensions[1],
                              .lists = lists.data, .lengths = lengths.data, .list_of_row = list_of, .rows = places,
                              .groups = groups, .num_rows = num_listed};
-        const int is_parallel = num_groups > 1 && num_products * linear.inputs >= PARALLEL_FROM_MULTIPLICATIONS;
-        if (num_products >= linear.outputs && kernels->uses_tiles(linear.rows, linear.inputs)) {
-            tasks.row_stride = tasks.capacity + 32; /* ranking can write after the end */
-            const size_t row_size = (size_t)tasks.row_stride * sizeof(float);
-            tasks.places = reserve(&collected_scratch, (size_t)num_listed * (sizeof *tasks.places + row_size));
-            REQUIRE(tasks.places != NULL, "out of memory");
-            tasks.collected = (float *)(tasks.places + num_listed);
-            for (int64_t i = 0; i < num_listed; i++) atomic_init(tasks.places + i, 0);
-            const int64_t num_chunks = (linear.outputs + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS;
-            RETURN_IF_ERROR(run_tasks(context, collect_chunk, num_chunks, is_parallel, &tasks));
-        } else {
-            tasks.width = (linear.inputs + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
-            tasks.by_column = columns_of(kernel, &linear, tasks.width);
-            REQUIRE(tasks.by_column != NULL, "out of memory");
-        }
-        RETURN_IF_ERROR(run_tasks(context, rank_listed, num_groups, is_parallel, &tasks));
-        REQUIRE(!tasks.out_of_memory, "out of memory");
+        RETURN_IF_ERROR(rank_lists(context, kernel, num_groups, num_products, &tasks));
     }
     if (num_listed == linear.rows) return NULL;
     /* The other rows, side by side. Their memory belongs to this thread. */
