@@ -29,6 +29,7 @@ _INSTRUCTION_SETS: dict[str, dict[str, tuple[str, ...]]] = {
     "x86_64": {
         "kernels_portable": ("-mcpu=x86_64",),
         "kernels_avx2": ("-mcpu=x86_64_v3",),
+        "kernels_avx2one": ("-mcpu=x86_64_v3", "-DONE_MULTIPLIER"),
         "kernels_avxvnni": ("-mcpu=x86_64_v3+avxvnni",),
         "kernels_avx512vnni": ("-mcpu=x86_64_v4+avx512vnni", "-mprefer-vector-width=512"),
         "kernels_amx": ("-mcpu=x86_64_v4+avx512vnni+amx_tile+amx_int8", "-mprefer-vector-width=512"),

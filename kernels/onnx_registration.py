@@ -1,8 +1,9 @@
 """Registration of the native operators with ONNX Runtime sessions.
 
 The environment variable KVASIR_KERNELS is read when sessions are opened, here and by the library: "off", or the
-instruction set to use instead of the best one: "amx", "avx512vnni", "avxvnni" or "avx2", on Arm "i8mm" or "dotprod".
-"portable" runs everywhere and is several times slower than ONNX Runtime's own operators, so it is never the default.
+instruction set to use instead of the best one: "amx", "avx512vnni", "avxvnni", "avx2one" (AVX2 on processors with one
+unit for integer multiplications) or "avx2", on Arm "i8mm" or "dotprod". "portable" runs everywhere and is several times
+slower than ONNX Runtime's own operators, so it is never the default.
 """
 
 import ctypes
@@ -18,7 +19,7 @@ ONNX_RUNTIME = "onnxruntime"
 _SETTING = "KVASIR_KERNELS"
 _OFF = "off"
 _PORTABLE = "portable"
-_NAMES = ("amx", "avx512vnni", "avxvnni", "avx2", "i8mm", "dotprod", _PORTABLE)
+_NAMES = ("amx", "avx512vnni", "avxvnni", "avx2one", "avx2", "i8mm", "dotprod", _PORTABLE)
 
 
 class KernelsUnavailable(Exception):

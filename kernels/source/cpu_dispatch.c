@@ -13,7 +13,7 @@ extern const Kernels kernels_portable;
 #include <unistd.h>
 #endif
 
-extern const Kernels kernels_avx2, kernels_avxvnni, kernels_avx512vnni, kernels_amx;
+extern const Kernels kernels_avx2, kernels_avx2one, kernels_avxvnni, kernels_avx512vnni, kernels_amx;
 
 /* Bits of CPUID leaves 1 and 7, and of XCR0, the register with the parts of the state that the system saves. Source: Intel
  * 64 and IA-32 Architectures Software Developer's Manual, volumes 1 (chapter 13) and 2 (CPUID). */
@@ -46,7 +46,7 @@ static int can_run(const Kernels *kernels) {
     if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !has_all(ecx, FMA | OSXSAVE)) return 0;
     __asm__("xgetbv" : "=a"(state), "=d"(state_high) : "c"(0));
     if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) || !has_all(ebx, AVX2)) return 0;
-    if (kernels == &kernels_avx2) return has_all(state, YMM_STATE);
+    if (kernels == &kernels_avx2 || kernels == &kernels_avx2one) return has_all(state, YMM_STATE);
     if (kernels == &kernels_avxvnni) {
         return has_all(state, YMM_STATE) && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && has_all(eax, AVXVNNI);
     }
@@ -58,7 +58,23 @@ static int can_run(const Kernels *kernels) {
            (has_all(state, TILE_STATE) && has_all(edx, AMX_TILE | AMX_INT8) && may_use_tiles());
 }
 
-static const Kernels *const all[] = {&kernels_amx, &kernels_avx512vnni, &kernels_avxvnni, &kernels_avx2, &kernels_portable};
+/* Whether this processor has AVX2 and one unit for integer multiplications: AMD Zen to Zen 2 and Hygon Dhyana (families 17h
+ * and 18h), Intel Haswell and Broadwell. Sources: AMD64 Architecture Programmer's Manual, volume 3, and Intel's manual,
+ * volume 2, for the numbers of families and models; volume 4 for those of Intel's processors. */
+static int has_one_multiplier(void) {
+    static const uint8_t haswell_and_broadwell[] = {0x3c, 0x3d, 0x3f, 0x45, 0x46, 0x47, 0x4f, 0x56};
+    uint32_t eax, ebx, ecx, edx;
+    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return 0;
+    const uint32_t base = eax >> 8 & 0xf, family = base == 0xf ? base + (eax >> 20 & 0xff) : base;
+    const uint32_t model = (eax >> 4 & 0xf) | (eax >> 12 & 0xf0);
+    if (family == 6) return memchr(haswell_and_broadwell, (int)model, sizeof haswell_and_broadwell) != NULL;
+    return family == 0x17 || family == 0x18;
+}
+
+static int is_best(const Kernels *kernels) { return kernels != &kernels_avx2one || has_one_multiplier(); }
+
+static const Kernels *const all[] = {&kernels_amx,     &kernels_avx512vnni, &kernels_avxvnni,
+                                     &kernels_avx2one, &kernels_avx2,       &kernels_portable};
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 
@@ -73,16 +89,21 @@ static int can_run(const Kernels *kernels) {
     return kernels != &kernels_dotprod || has_dotprod;
 }
 
+static int is_best(const Kernels *kernels) { return kernels != NULL; }
+
 static const Kernels *const all[] = {&kernels_i8mm, &kernels_dotprod, &kernels_portable};
 #else
 static int can_run(const Kernels *kernels) { return kernels != NULL; }
+
+static int is_best(const Kernels *kernels) { return kernels != NULL; }
 
 static const Kernels *const all[] = {&kernels_portable};
 #endif
 
 const Kernels *choose_kernels(const char *name) {
+    const int is_named = name != NULL && *name != 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if ((name == NULL || *name == 0 || strcmp(name, all[i]->name) == 0) && can_run(all[i])) return all[i];
+        if ((is_named ? strcmp(name, all[i]->name) == 0 : is_best(all[i])) && can_run(all[i])) return all[i];
     }
     return NULL;
 }

@@ -23,6 +23,8 @@
 #define NAME "avx512vnni"
 #elif defined(__AVXVNNI__)
 #define NAME "avxvnni"
+#elif defined(ONE_MULTIPLIER)
+#define NAME "avx2one"
 #elif defined(__AVX2__)
 #define NAME "avx2"
 #elif defined(__ARM_FEATURE_MATMUL_INT8)

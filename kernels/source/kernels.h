@@ -128,8 +128,8 @@ typedef struct {
     Sum (*add_sums)(Sum earlier, Sum later);
 } Kernels;
 
-/* Return the best table that this processor can run, or the named one ("amx", "avx512vnni", "avxvnni", "avx2", "i8mm",
- * "dotprod", "portable"), or NULL. */
+/* Return the best table that this processor can run, or the named one ("amx", "avx512vnni", "avxvnni", "avx2one", "avx2",
+ * "i8mm", "dotprod", "portable"), or NULL. */
 const Kernels *choose_kernels(const char *name);
 
 #endif

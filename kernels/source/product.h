@@ -33,6 +33,10 @@
 #define SPARSE_GROUPS 1
 #endif
 
+#if defined(ONE_MULTIPLIER)
+#include "sums_of_four.h"
+#endif
+
 #define PANEL_GROUPS (PANEL_COLUMNS / LANES)
 
 /* With one group, each line of 64 bytes that is read is 256 bytes after the one before, which a processor does not foresee.
@@ -213,6 +217,29 @@ ALWAYS_INLINE int64_t multiply_blocks(const Linear *linear, const int8_t *weight
 }
 #endif
 
+#if defined(ONE_MULTIPLIER)
+/* All whole blocks of rows with 16 columns, four products at once. Return the first row that is left. */
+ALWAYS_INLINE int64_t multiply_blocks_of_eights(const Linear *linear, const int8_t *weight, const int8_t *next, int64_t column,
+                                               int relu, int residual) {
+    const int64_t inputs = linear->inputs, parts = linear->rows / ROWS_IN_EIGHTS;
+    Eights eights;
+    find_eights(weight, inputs, &eights);
+    const Columns columns = read_columns(linear, column, 1);
+    for (int64_t part = 0; part < parts; part++) {
+        if (next) fetch_part(next, inputs, 1, part, parts);
+        ints sums[ROWS_IN_EIGHTS];
+        for (int half = 0; half < 2; half++) {
+            multiply_eights(linear->quantized + part * ROWS_IN_EIGHTS * inputs, inputs, weight, &eights, half, (Halves *)sums);
+        }
+#pragma clang loop unroll(full)
+        for (int row = 0; row < ROWS_IN_EIGHTS; row++) {
+            write_sums(linear, &columns, sums[row], part * ROWS_IN_EIGHTS + row, column, relu, residual);
+        }
+    }
+    return parts * ROWS_IN_EIGHTS;
+}
+#endif
+
 /* The rows from `row` on. `next` are the columns that are needed after these, or NULL. */
 ALWAYS_INLINE void multiply_all_rows(const Linear *linear, const int8_t *weight, const int8_t *next, int64_t row,
                                      int64_t column, int groups, int is_sparse, int is_whole, int relu, int residual) {
@@ -222,6 +249,13 @@ ALWAYS_INLINE void multiply_all_rows(const Linear *linear, const int8_t *weight,
         row = multiply_blocks(linear, weight, next, column, groups, is_sparse, is_whole, relu, residual);
         next = NULL;
     }
+#if defined(ONE_MULTIPLIER)
+    if (is_whole && !is_sparse && linear->rows >= MANY_ROWS && linear->zero_point == 128 && linear->inputs % 8 == 0 &&
+        linear->inputs <= MAX_INPUTS_IN_EIGHTS) {
+        row = multiply_blocks_of_eights(linear, weight, next, column, relu, residual);
+        next = NULL;
+    }
+#endif
 #elif defined(__AVX512VNNI__)
     if (next && !is_sparse) {
         row = multiply_blocks(linear, weight, next, column, is_whole, relu, residual);

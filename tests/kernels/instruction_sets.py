@@ -15,5 +15,7 @@ def _can_run(name: str) -> bool:
 
 
 INSTRUCTION_SETS = [
-    name for name in ("portable", "dotprod", "i8mm", "avx2", "avxvnni", "avx512vnni", "amx") if _can_run(name)
+    name
+    for name in ("portable", "dotprod", "i8mm", "avx2", "avx2one", "avxvnni", "avx512vnni", "amx")
+    if _can_run(name)
 ]

@@ -40,6 +40,7 @@ _INSTRUCTION_SETS: dict[str, dict[str, tuple[str, ...]]] = {
     "x86_64": {
         **_PORTABLE,
         "kernels_avx2": ("-march=x86-64-v3",),
+        "kernels_avx2one": ("-march=x86-64-v3", "-DONE_MULTIPLIER"),
         "kernels_avxvnni": ("-march=x86-64-v3", "-mavxvnni"),
         "kernels_avx512vnni": ("-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"),
         "kernels_amx": ("-march=x86-64-v4", "-mavx512vnni", "-mamx-int8", "-mprefer-vector-width=512"),

@@ -120,6 +120,16 @@ def test_the_largest_sums_of_two_products_are_exact(pair: tuple[int, int], is_na
     np.testing.assert_allclose(found["output"], 128.0 * sum(pair), rtol=1e-5)
 
 
+@pytest.mark.parametrize("pair", [(64, 64), (127, 1), (127, -2), (127, -3), (127, -127), (-127, 2), (-127, 127)])
+def test_the_largest_sums_of_four_products_are_exact(pair: tuple[int, int]) -> None:
+    numbers = np.tile(np.array(pair, np.int8)[:, None], (128, 65))
+    matrix = Matrix(numbers, np.ones(65, np.float32), np.zeros(65, np.float32))
+    hidden = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]], np.float32)
+    found = OneOperator(operators.LINEAR, SIGNED).run(matrix.inputs(np.tile(hidden, (5, 128))))
+    expected = np.tile(128.0 * hidden @ np.array(pair, np.float32), 5)
+    np.testing.assert_allclose(found["output"], np.repeat(expected[:, None], 65, axis=1), rtol=1e-5)
+
+
 def test_rows_of_zeros_give_exactly_the_bias() -> None:
     random, matrix = np.random.default_rng(3), Matrix.random(np.random.default_rng(3), 36, 65)
     hidden = random_rows(random, 13, 36)

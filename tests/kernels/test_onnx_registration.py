@@ -13,7 +13,7 @@ from tests.kernels.instruction_sets import INSTRUCTION_SETS
 from tests.kernels.operator_sessions import OneOperator
 
 SETTING = "KVASIR_KERNELS"
-UNKNOWN = "one of amx, avx512vnni, avxvnni, avx2, i8mm, dotprod, portable, off. Given: mmx"
+UNKNOWN = "one of amx, avx512vnni, avxvnni, avx2one, avx2, i8mm, dotprod, portable, off. Given: mmx"
 
 
 def test_the_operators_were_built() -> None:
