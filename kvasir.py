@@ -1,6 +1,7 @@
 """The command line: kvasir serve, pull, translate, export, train … Each command imports what it needs."""
 
 import gc
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -17,6 +18,9 @@ import typer
 from server.cli.help_pages import ForwardingCommand, PlainCommand, plain_app, run_command
 from server.cli.keys import app as keys
 from server.cli.one_line_errors import WRONG_USE, failure, flag_problems, needs_extra, one_line_errors
+
+# NumPy's threads, one for each processor, would be started by each process and wait; its products are small here.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 app = plain_app("Kvasir serves encoder-decoder Transformers.")
 

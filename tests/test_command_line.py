@@ -39,6 +39,14 @@ def test_help_lists_the_commands_and_loads_none_of_them() -> None:
     assert all(command in text for command in ("serve", "translate", "train", "export", "loadtest"))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_numpy_starts_no_threads() -> None:
+    counting = "import kvasir, numpy, os; print(len(os.listdir('/proc/self/task')))"
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    ran = subprocess.run([sys.executable, "-c", counting], cwd=ROOT, env=environment, capture_output=True, check=True)
+    assert int(ran.stdout) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
