@@ -35,6 +35,7 @@ _NUMERO_BEFORE = regex.compile(r"(?<!\w)(?:nein\.?|no\.|nr\.?|№|n[°º]|n\.\s?
 _MONTH_BEHIND = regex.compile(rf"\.?\s?{MONTH}")
 _WORD = r"\s?[^\s.,;:!?()\d\"“”„«»-][^\s.,;:!?()\"“”„«»]*"
 _NOTHING = regex.compile("(?!)")
+_CONSONANTS = regex.compile(r"(?i)[b-df-hj-np-tv-xz]{2,3}")  # no word begins with these units
 _SPACE_BEFORE_MARK = regex.compile(r"\s(?=[.,;:!?)])")
 _CURRENCY_BEHIND = regex.compile(
     rf"(?:\s(?:Mrd|Mio)\.)?(?:\s(?:US[ -]\w+|{CURRENCY_WORDS})(?!\w)|\.?\s[°\ufffd](?!\w))"
@@ -125,6 +126,9 @@ def with_unit(found: FoundItem, text: str, sentence: str) -> FoundItem:
     found = _with_small_digits(found, text)
     number = NUMBERS.search(found.item.text)
     unit = "" if number is None else found.item.text[number.end() :].strip()
+    repeated = regex.compile(rf"(\s?){regex.escape(unit)}(?:\s{regex.escape(unit)})+(?!\w)").match(text, found.end)
+    if unit and repeated is not None:
+        return replace(found, end=repeated.end(), output=f"{found.output}{repeated[1]}{unit}")
     written = regex.compile(rf"(\s?){regex.escape(unit)}(?!\w)", regex.IGNORECASE).match(text, found.end)
     if len(unit) < 2 or written is None:
         return found
@@ -224,12 +228,15 @@ def with_spaces(found: FoundItem, text: str, sentence: str) -> FoundItem:
 def _garbled(rest: str) -> "regex.Pattern[str]":
     """Return a pattern of the rest of an item, behind its number, with letters that follow directly.
 
-    Behind a blank only the same letters and digits: `mit` is a word, and not the unit `m`.
+    Behind a blank only the same letters and digits, or any behind consonants: `mit` is a word, and not the unit `m`.
     """
     end = regex.escape(rest.strip())
     if not end:
         return _NOTHING
-    return regex.compile(rf"{end}\w{{1,3}}(?!\w)" if rest[0] in "-/" else rf"\s?{end}(?:\d|{end}){{1,3}}(?!\w)")
+    if rest[0] in "-/":
+        return regex.compile(rf"{end}\w{{1,3}}(?!\w)")
+    letters = r"\p{Ll}{1,6}" if _CONSONANTS.fullmatch(end) else _NOTHING.pattern
+    return regex.compile(rf"\s?{end}(?:(?:\d|{end}){{0,3}}|{letters})(?!\w)")
 
 
 def _clock(pattern: "regex.Pattern[str]", text: str, position: int, notation: Notation) -> "regex.Match[str] | None":

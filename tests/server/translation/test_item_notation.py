@@ -87,6 +87,10 @@ def test_an_answer_in_the_notation_of_the_target_stays_as_it_is(bundle: Bundle) 
         ("It was 4:2 on the house.", "It was 4:22 pm house.", "It was 4:2 house."),
         ("Half past two is here.", "Half past two is here.", "Halb drei is here."),
         ("It is $12.5bn now.", "It is $12.5bn now.", "It is 12,5 Milliarden\u00a0$ now."),
+        ("It was $12.5bn in $.", "It was 12.5bn in $.", "It was 12,5 Milliarden\u00a0$ in $."),
+        ("It has 500 mg now.", "It has 500 mgisch now.", "It has 500 mg now."),
+        ("He ran the 100 m here.", "He ran the 100 m m here.", "He ran the 100 m here."),
+        ("He ran the 100 m here.", "He ran the 100 mit here.", "He ran the 100 m mit here."),
     ],
 )
 def test_an_item_is_written_in_the_notation_of_the_target(
