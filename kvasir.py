@@ -243,7 +243,10 @@ def mcp(
 @app.command(cls=PlainCommand)
 def export(
     checkpoint: Annotated[
-        str, typer.Argument(metavar="CHECKPOINT", help="Folder of a Hugging Face checkpoint, or its hub name.")
+        str,
+        typer.Argument(
+            metavar="CHECKPOINT", help="Folder or archive of a checkpoint, a .pt file, or a name on the hub."
+        ),
     ],
     bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="Folder to write the bundle to.")],
     precision: PrecisionFlag = "int8",

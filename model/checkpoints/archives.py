@@ -21,6 +21,7 @@ MAX_FILES: Final = 10_000
 MAX_RATIO: Final = 50
 """Largest factor between the extracted size and the size of the archive; weights hardly compress."""
 _MIN_LIMIT_BYTES: Final = 100_000_000
+_WEIGHTS: Final = (".npz", ".bin", ".pt", ".pth")  # ZIP files as well
 _BLOCK: Final = 1 << 20
 
 
@@ -29,7 +30,7 @@ def is_archive(path: Path) -> bool:
     if path.is_dir():
         packed = (each for ending in PACKED for each in path.glob(f"model.*{ending}"))
         return any(each.is_file() and not each.with_suffix("").exists() for each in packed)
-    return zipfile.is_zipfile(path) or tarfile.is_tarfile(path)
+    return path.suffix not in _WEIGHTS and (zipfile.is_zipfile(path) or tarfile.is_tarfile(path))
 
 
 def extract(archive: Path, folder: Path) -> Path:

@@ -23,6 +23,7 @@ Progress = Callable[[str, int, int | None], None]
 _BLOCK: Final = 1 << 20
 _TIMEOUT_SECONDS: Final = 60
 _MAX_VAIN_ATTEMPTS: Final = 5  # attempts in a row without a byte
+_MAX_CONNECTIONS: Final = 2  # attempts to reach a server that has sent nothing
 _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _CAUSES: Final = {401: "an account is required", 403: "no permission", 404: "does not exist", 410: "does not exist"}
 
@@ -39,6 +40,10 @@ class RemoteFile:
 
 class _Passing(Exception):
     """A failure that a later attempt may not have."""
+
+
+class _Unreachable(_Passing):
+    """There is no connection to the server."""
 
 
 def no_progress(name: str, received: int, size: int | None) -> None:
@@ -60,15 +65,19 @@ def download(
         if path.is_file():  # another process downloaded it while this one waited
             return path
         num_vain = 0
+        begin = stream.seek(0, os.SEEK_END)
         while True:
             before = stream.seek(0, os.SEEK_END)
             try:
                 _receive(file, stream, _tag_file(partial), lambda done, size: progress(path.name, done, size))
                 break
             except _Passing as error:
-                num_vain = 0 if stream.seek(0, os.SEEK_END) > before else num_vain + 1
-                if num_vain == _MAX_VAIN_ATTEMPTS:
-                    raise CheckpointError(f"{file.url} was interrupted: {error}; run the command again") from error
+                end = stream.seek(0, os.SEEK_END)
+                num_vain = 0 if end > before else num_vain + 1
+                is_unreachable = isinstance(error, _Unreachable) and end == begin
+                if num_vain == (_MAX_CONNECTIONS if is_unreachable else _MAX_VAIN_ATTEMPTS):
+                    problem = "cannot be reached" if is_unreachable else "was interrupted"
+                    raise CheckpointError(f"{file.url} {problem}: {error}; run the command again") from error
                 wait(min(2.0**num_vain, 30.0))
         _require_content(file, stream, partial)
         partial.replace(path)
@@ -83,9 +92,11 @@ def _locked(partial: Path) -> Iterator[BufferedRandom]:
             fcntl.flock(stream, fcntl.LOCK_EX)
             # The process that held the lock may have moved or deleted this file.
             if _inode(partial) == os.fstat(stream.fileno()).st_ino:
-                yield stream
-                if stream.tell() == 0 and partial.exists():
-                    partial.unlink()
+                try:
+                    yield stream
+                finally:
+                    if stream.tell() == 0:
+                        partial.unlink(missing_ok=True)
                 return
 
 
@@ -138,8 +149,9 @@ def _receive(
             raise _Passing(f"HTTP {error.code}") from error
         raise CheckpointError(f"{file.url}: {_CAUSES.get(error.code, 'rejected')} (HTTP {error.code})") from error
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
-        reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        raise _Passing(str(reason) or type(error).__name__) from error
+        if isinstance(error, urllib.error.URLError):
+            raise _Unreachable(str(error.reason)) from error
+        raise _Passing(str(error) or type(error).__name__) from error
 
 
 def _first_byte(content_range: str | None) -> int | None:

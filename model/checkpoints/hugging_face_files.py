@@ -117,6 +117,11 @@ def find_checkpoint(
             return CheckpointFolder(extract(path, folder / "extracted"), path.name.partition(".")[0])
         except ValueError as error:
             raise CheckpointError(str(error)) from error
+    if path.is_file():
+        raise CheckpointError(
+            f"{path} must be an archive (.zip, .tar.gz, .argosmodel) or a .pt file of OpenNMT-py or fairseq; "
+            f"of other checkpoints, name the folder: {path.parent}"
+        )
     model = download_model(str(folder_or_hub_name), report)
     return CheckpointFolder(model.path, f"{model.name}@{model.commit}")
 
@@ -128,7 +133,12 @@ def read_settings(path: Path, *, required: bool = True) -> Settings:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise CheckpointError(f"{path} is missing, so {path.parent} is not a checkpoint") from None
+        problem = f"{path} is missing, so {path.parent} is not a checkpoint"
+        if (path.parent / "bundle.json").is_file():
+            problem = (
+                f"{path.parent} is a bundle; `kvasir export {path.parent} FOLDER --to checkpoint` makes a checkpoint"
+            )
+        raise CheckpointError(problem) from None
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: not readable as JSON: {error}") from error
     if not isinstance(values, dict):

@@ -58,6 +58,14 @@ def test_a_file_that_changed_meanwhile_is_downloaded_anew(server: HubServer, tmp
     assert download(file, tmp_path / "got", wait=lambda _: None).read_bytes() == changed
 
 
+def test_a_server_that_cannot_be_reached_is_an_error_at_once(tmp_path: Path) -> None:
+    waits: list[float] = []
+    with pytest.raises(CheckpointError, match=r"/a\.bin cannot be reached: \[Errno 111\] Connection refused; run"):
+        download(RemoteFile("http://127.0.0.1:9/a.bin"), tmp_path / "got", wait=waits.append)
+    assert waits == [2]
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("path", "size", "sha256", "message"),
     [

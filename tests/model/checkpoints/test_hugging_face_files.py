@@ -1,6 +1,8 @@
 import json
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -76,6 +78,23 @@ def test_a_settings_file_that_is_none_is_refused(tmp_path: Path, content: str | 
 def test_a_name_that_is_neither_folder_nor_repository_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="here does not exist; name a folder"):
         find_checkpoint(tmp_path / "nothing" / "here")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "model.npz", "pytorch_model.bin"])
+def test_a_file_that_is_no_archive_is_refused_with_its_folder(tmp_path: Path, name: str) -> None:
+    np.savez(tmp_path / "model.npz", weights=np.zeros(3))
+    shutil.copy(tmp_path / "model.npz", tmp_path / "pytorch_model.bin")
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    with pytest.raises(CheckpointError, match=f"must be an archive .* name the folder: {tmp_path}$"):
+        find_checkpoint(tmp_path / name)
+
+
+def test_a_bundle_in_the_place_of_a_checkpoint_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bundle.json").write_text("{}")
+    with pytest.raises(
+        CheckpointError, match=f"{tmp_path} is a bundle; `kvasir export {tmp_path} FOLDER --to checkpoint`"
+    ):
+        read_settings(tmp_path / "config.json")
 
 
 def test_a_hub_repository_is_named_with_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
