@@ -64,7 +64,8 @@ class Difference:
         text = f"{self.output}: {self.relative:.2g} ({self.allowed:.2g})"
         if not self.residual:
             return text
-        return f"{text}, RMS {self.residual:.2g} times that of rounding, {self.outliers:.1%} outliers"
+        rms = f"RMS {self.residual:.2g} times that of rounding ({_USUAL_RESIDUAL})"
+        return f"{text}, {rms}, {self.outliers:.1%} outliers"
 
 
 def difference(
