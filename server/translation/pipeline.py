@@ -190,7 +190,7 @@ class Pipeline:
         first = [(sentence.parts, sentence.jobs) for sentence, _ in found]
         sentences = [sentence for sentence, _ in found]
         completions = await submission.submit([of_part(each) for each in encoder.encode(sentences, protection)])
-        lost = {id(each) for each in Restorer(self._tokenizer, 1).restore(sentences, completions)}
+        lost = {id(each) for each in Restorer(self._tokenizer, encoder, 1).restore(sentences, completions)}
         for (sentence, suspect), (parts, jobs) in zip(found, first, strict=True):
             if sentence.jobs is not jobs and id(sentence) not in lost:
                 translation = written(sentence)

@@ -20,6 +20,7 @@ from server.text.readers.units import Document, Unit
 from server.text.readers.unknown_characters import UnknownCharacters
 from server.text.readers.xml import read_xml
 from server.text.segmentation.sentences import Segment, sentences, split, whole
+from server.text.spelled_out import SpelledOut, spelled_out
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.deadline import NO_DEADLINE, Deadline
@@ -169,12 +170,13 @@ class TextReader:
         checkpoint()
         text = replace_lone_surrogates(text)
         sources: dict[str, TokenIds] = {}
+        in_full = spelled_out(request.source).in_full
 
         def fits(part: str) -> bool:
             checkpoint()
             if not any(map(str.isalnum, part)):
                 return True  # not decoded, so it may be of any length
-            tokens = self._tokenizer.encode(part, request.target, request.source)
+            tokens = self._tokenizer.encode(in_full(part), request.target, request.source)
             if len(tokens) > self._max_tokens:
                 return False
             sources[part] = tokens
@@ -211,19 +213,21 @@ class TextReader:
     def _sentences(self, index: int, unit: Unit, request: TranslationRequest) -> list[Sentence]:
         """Divide a unit between protected spans, which count as many tokens as their masks."""
         masked = unit.masked(_MASK, kinds=OPAQUE)
+        fits = partial(self._fits, spelled_out(request.source))
         is_whole = request.options.is_about_whole_texts
         found: list[Sentence] = []
-        for segment, start, end in _spans([whole(masked)] if is_whole else split(masked, request.source, self._fits)):
+        for segment, start, end in _spans([whole(masked)] if is_whole else split(masked, request.source, fits)):
             if found and unit.is_inside_protected(start):
                 found[-1].end = end  # no protected span has two sentences
             elif start < end:
                 found.append(Sentence(index, unit, start, end, continues=segment.continues))
         return found
 
-    def _fits(self, text: str) -> bool:
+    def _fits(self, abbreviations: SpelledOut, text: str) -> bool:
         checkpoint()
         if not any(map(str.isalnum, text)):
             return True
+        text = abbreviations.in_full(text)
         while _MASK * 4 in text:
             text = text.replace(_MASK * 4, _NAME)
         # A sentence in small letters gets a capital, which may take more tokens.

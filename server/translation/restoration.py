@@ -11,14 +11,22 @@ from server.text.protection.means import KeptItem, Means, next_negation_means
 from server.text.protection.protected import Losses, Restored, TokenAttention
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.formality_choice import Answers, FormalityChoice
+from server.translation.sentence_encoder import RequestBuilder
 from server.translation.sentences import Job, Sentence
 
 
 class Restorer:
     """Decodes completions, and restores sentences from them."""
 
-    def __init__(self, tokenizer: Tokenizer, num_hypotheses: int, choice: FormalityChoice | None = None) -> None:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        encoder: RequestBuilder,
+        num_hypotheses: int,
+        choice: FormalityChoice | None = None,
+    ) -> None:
         self._tokenizer = tokenizer
+        self._encoder = encoder
         self._num_hypotheses = num_hypotheses
         self._choice = choice
 
@@ -76,7 +84,7 @@ class Restorer:
         if hypothesis.details is None or hypothesis.details.attention is None:
             return None
         weights = hypothesis.details.attention[: len(hypothesis.token_ids)]
-        source_spans = self._tokenizer.source_spans(job.protected.text)
+        source_spans = self._encoder.source_spans(job.protected.text)
         target_spans = self._tokenizer.target_spans(hypothesis.token_ids, text)
         if weights.shape != (len(target_spans), len(source_spans)):
             return None

@@ -42,7 +42,7 @@ class Rounds:
         self._tokenizer = tokenizer
         self._num_hypotheses = request.options.num_hypotheses
         self._choice = FormalityChoice.of(request)
-        self._restorer = Restorer(tokenizer, self._num_hypotheses, self._choice)
+        self._restorer = Restorer(tokenizer, encoder, self._num_hypotheses, self._choice)
 
     async def decode(self) -> None:
         """Give all sentences their answers. Raises as `Submission.submit` and `SentenceEncoder.encode` do."""
@@ -121,7 +121,7 @@ class Rounds:
         in_time = texts.deadline.in_time
         requests = await texts.run(self._encoder.encode, in_time(sentences), texts.protections[0], suppressed)
         completions = await self._submission.submit(requests)
-        restorer = Restorer(self._tokenizer, self._num_hypotheses, choice.of_addresses())
+        restorer = Restorer(self._tokenizer, self._encoder, self._num_hypotheses, choice.of_addresses())
         lost = await texts.run(restorer.restore, in_time(sentences), completions)
         lost_ids = {id(sentence) for sentence in lost}
         for sentence, parts, jobs in wrong:

@@ -14,6 +14,8 @@ from server.text.glossary import Targets
 from server.text.protection.means import BEAMS_FOR_NEGATIONS
 from server.text.protection.protected import Protected, Restored
 from server.text.protection.protected_sentence import PlainSentence
+from server.text.protection.word_alignment import Range
+from server.text.spelled_out import spelled_out
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.limits import TranslationLimits
 from server.translation.protection_strategies import Protection
@@ -50,16 +52,22 @@ class RequestBuilder:
         self._tokenizer = tokenizer
         self._source = source
         self._target = target
+        self._spelled_out = spelled_out(source)
         self._deadline = deadline
         self._cacheable = cacheable
 
     def tokens(self, text: str) -> TokenIds:
         """Return the tokens of a source text."""
-        return self._tokenizer.encode(text, self._target, self._source)
+        return self._tokenizer.encode(self._spelled_out.in_full(text), self._target, self._source)
 
     def tokens_of_all(self, texts: Sequence[str]) -> Sequence[TokenIds]:
         """Return the tokens of several source texts."""
-        return self._tokenizer.encode_all(texts, self._target, self._source)
+        in_full = self._spelled_out.in_full
+        return self._tokenizer.encode_all([in_full(text) for text in texts], self._target, self._source)
+
+    def source_spans(self, text: str) -> Sequence[Range]:
+        """Return the range of a source text that each of its tokens covers."""
+        return self._spelled_out.ranges_in(text, self._tokenizer.source_spans(self._spelled_out.in_full(text)))
 
     def request(self, source: TokenIds, params: SentenceParams) -> Request:
         """Return the engine request for one sentence."""

@@ -13,6 +13,7 @@ from server.text.protection.protected import Losses, Protected, Restored
 from server.text.readers.units import Unit
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.restoration import Restorer
+from server.translation.sentence_encoder import RequestBuilder
 from server.translation.sentences import Job, Sentence
 
 ALL = Losses((0, 1, 2), has_lost_negation=True)
@@ -39,6 +40,11 @@ class _Protected:
         return (self.corrected if corrects else self.lost).get(answer) or Restored(answer)
 
 
+def _restorer(num_hypotheses: int) -> Restorer:
+    tokenizer = cast(Tokenizer, _Letters())
+    return Restorer(tokenizer, RequestBuilder(tokenizer, "en", "de", None), num_hypotheses)
+
+
 def _restored(
     answers: str, lost: Mapping[str, Losses], corrected: Mapping[str, Losses], num_hypotheses: int = 1
 ) -> tuple[Sentence, list[str]]:
@@ -47,7 +53,7 @@ def _restored(
     job = Job(cast(Protected, _Protected(lost, corrected)), request)
     sentence = Sentence(0, Unit("source", "source", (), (), str), 0, 6, parts=[job], jobs=[job])
     hypotheses = [Hypothesis([ord(each)], 0.0, 0.0, FinishReason.STOP) for each in answers]
-    restorer = Restorer(cast(Tokenizer, _Letters()), num_hypotheses)
+    restorer = _restorer(num_hypotheses)
     left = restorer.restore([sentence], {request.id: Completion(request, hypotheses, FinishReason.STOP)})
     assert left == ([] if job.answers else [sentence])
     return sentence, [restored.text for restored, _ in job.answers]
@@ -85,4 +91,4 @@ def test_a_sentence_without_a_completion_is_left() -> None:
     request = Request(np.zeros(1, np.int32), SentenceParams(), Timings(0.0))
     job = Job(cast(Protected, _Protected({}, {})), request)
     sentence = Sentence(0, Unit("source", "source", (), (), str), 0, 6, parts=[job], jobs=[job])
-    assert Restorer(cast(Tokenizer, _Letters()), 1).restore([sentence], {}) == [sentence]
+    assert _restorer(1).restore([sentence], {}) == [sentence]
