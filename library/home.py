@@ -26,6 +26,16 @@ class Origin:
     licence: str | None = None
     sha256: str | None = None
 
+    @classmethod
+    def of(cls, folder: Path) -> "Origin":
+        """Return the origin of a model on disk; an unknown one if its file is missing or damaged."""
+        try:
+            stored = json.loads((folder / ORIGIN_FILE).read_text("utf-8"))
+            texts = {name: value for name, value in stored.items() if isinstance(value, str)}
+            return cls(texts["name"], texts["address"], texts.get("licence"), texts.get("sha256"))
+        except (OSError, ValueError, KeyError, AttributeError, RecursionError):
+            return cls(folder.name, "unknown")
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -101,11 +111,7 @@ def _file_name(name: str) -> str:
 
 
 def _entry(folder: Path) -> Entry:
-    try:
-        stored = json.loads((folder / ORIGIN_FILE).read_text("utf-8"))
-        origin = Origin(str(stored["name"]), str(stored["address"]), stored.get("licence"), stored.get("sha256"))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        origin = Origin(folder.name, "unknown")
+    origin = Origin.of(folder)
     try:
         return Entry(folder, origin, load_bundle(folder, verify_digests=False).config)
     except BundleError as error:

@@ -32,6 +32,7 @@ from model.checkpoints.hub import card_licence, download_model
 
 Report = Callable[[str], None]
 _MAX_LISTED_LANGUAGES = 8
+_DIGEST = re.compile(r"[0-9a-fA-F]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,11 @@ def pull(
 
     A path to a bundle, or to a folder of bundles, is returned as it is. Raises ValueError and OSError with the cause.
     """
+    if options.sha256 is not None:
+        if not _DIGEST.fullmatch(options.sha256):
+            raise ValueError(f"`sha256` must have 64 hexadecimal digits. Given: {options.sha256}")
+        if "://" not in name or parse_name(name).kind != "url":
+            raise ValueError(f"`sha256` is that of the file of a URL. Given: {name}")
     if options.registry not in ("any", "opus-mt"):
         return _pull_registered(name, options, home, report, progress)
     if options.registry == "any" and (pair := PAIR.fullmatch(name)) and not Path(name).exists():
@@ -114,7 +120,7 @@ def _pull_model(
     key = _key(model)
     folder = home.folder(key, options.precision)
     with home.lock(folder, report):
-        if _is_whole(folder, report):
+        if _is_ready(folder, options, report):
             return folder
         if model.kind == "hub" and name != model.text:
             report(f"{name} is {model.text}")
@@ -147,7 +153,7 @@ def _pull_registered(
         key += f"-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
     folder, files = home.folder(key, options.precision), _download_folder(home, key)
     with home.lock(folder, report):
-        if not options.download_only and _is_whole(folder, report):
+        if not options.download_only and _is_ready(folder, options, report):
             return folder
         models = models or read_registry(address, home)
         chosen = choose_model(models, pair[1], pair[2], options.tier)
@@ -177,8 +183,13 @@ def _quality(folder: Path, precision: str) -> str:
     return f"\n| data | precision | BLEU |\n|---|---|---|\n| FLORES | {precision} | {bleu:.1f} |\n"
 
 
-def _is_whole(folder: Path, report: Report) -> bool:
+def _is_ready(folder: Path, options: PullOptions, report: Report) -> bool:
+    """Return whether the cache has a model, undamaged and from the file that the options require."""
     if not (folder / MANIFEST_FILE).is_file():
+        return False
+    origin = Origin.of(folder)
+    if options.sha256 is not None and options.sha256.lower() != origin.sha256:
+        report(f"{origin.name} was made of a file with the SHA-256 {origin.sha256}; making it again")
         return False
     try:
         load_bundle(folder)

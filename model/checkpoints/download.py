@@ -62,7 +62,8 @@ def download(
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
     with _locked(partial) as stream:
-        if path.is_file():  # another process downloaded it while this one waited
+        # Another process downloaded it while this one waited, or an earlier command did, perhaps without a digest.
+        if path.is_file() and not _problem(file, path):
             return path
         num_vain = 0
         begin = stream.seek(0, os.SEEK_END)
@@ -79,7 +80,10 @@ def download(
                     problem = "cannot be reached" if is_unreachable else "was interrupted"
                     raise CheckpointError(f"{file.url} {problem}: {error}; run the command again") from error
                 wait(min(2.0**num_vain, 30.0))
-        _require_content(file, stream, partial)
+        if problem := _problem(file, partial):
+            partial.unlink()
+            _tag_file(partial).unlink(missing_ok=True)
+            raise CheckpointError(f"{file.url}: {problem}; the download is deleted")
         partial.replace(path)
         _tag_file(partial).unlink(missing_ok=True)
     return path
@@ -165,16 +169,14 @@ def _restart(stream: BufferedRandom) -> int:
     return 0
 
 
-def _require_content(file: RemoteFile, stream: BufferedRandom, partial: Path) -> None:
-    size = stream.seek(0, os.SEEK_END)
-    stream.seek(0)
-    digest = hashlib.file_digest(stream, "sha256").hexdigest() if file.sha256 else None
-    problem = ""
+def _problem(file: RemoteFile, path: Path) -> str:
+    """Return the difference of a downloaded file from what is known of it; empty without one."""
+    size = path.stat().st_size
     if file.size is not None and size != file.size:
-        problem = f"it must have {file.size} bytes. Given: {size}"
-    elif digest != (file.sha256.lower() if file.sha256 else None):
-        problem = f"its SHA-256 must be {file.sha256}. Given: {digest}"
-    if problem:
-        partial.unlink()
-        _tag_file(partial).unlink(missing_ok=True)
-        raise CheckpointError(f"{file.url}: {problem}; the download is deleted")
+        return f"it must have {file.size} bytes. Given: {size}"
+    if file.sha256 is not None:
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        if digest != file.sha256.lower():
+            return f"its SHA-256 must be {file.sha256}. Given: {digest}"
+    return ""

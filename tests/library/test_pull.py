@@ -93,6 +93,9 @@ def test_an_archive_at_a_url_is_checked_and_converted(
     assert lines[:1] == [f"downloading {url}"]
     assert "licence: not stated" in lines
     assert not any((home.root / "downloads").iterdir())
+    # The model of the cache is that of another file.
+    with pytest.raises(ValueError, match="its SHA-256 must be 00"):
+        pull(url, PullOptions(precision="float32", sha256="0" * 64), home)
 
     files = load_bundle(folder).config.files
     # A bundle in an archive needs no conversion.
@@ -140,7 +143,9 @@ def test_a_changed_folder_is_converted_again(
     [
         (["pull", "en-qq"], "no model is known for en-qq"),
         (["pull", "team/nothing"], "no such model, or a private one"),
-        (["pull", "http://127.0.0.1:9/a.zip", "--sha256", "00"], "cannot be reached: [Errno 111] Connection refused"),
+        (["pull", "http://127.0.0.1:9/a.zip"], "cannot be reached: [Errno 111] Connection refused"),
+        (["pull", "http://127.0.0.1:9/a.zip", "--sha256", "5c0a"], "must have 64 hexadecimal digits. Given: 5c0a"),
+        (["pull", "en-de", "--sha256", "0" * 64], "is that of the file of a URL. Given: en-de"),
         (["pull", "pyproject.toml"], "must be a folder or an archive"),
         (["serve", "nothing-at-all"], "which does not exist"),
         (["remove", "team/nothing"], "Available: none"),

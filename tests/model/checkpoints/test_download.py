@@ -83,6 +83,13 @@ def test_another_content_is_an_error_and_leaves_no_file(
     assert not (tmp_path / "got").exists()
 
 
+def test_a_file_of_an_earlier_command_is_checked_before_it_is_used(server: HubServer, tmp_path: Path) -> None:
+    (tmp_path / "got").write_bytes(b"another")
+    address = f"{server.address}/file.bin"
+    assert download(RemoteFile(address), tmp_path / "got").read_bytes() == b"another"
+    assert download(RemoteFile(address, sha256=DIGEST), tmp_path / "got").read_bytes() == CONTENT
+
+
 def test_other_schemes_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="must begin with https"):
         download(RemoteFile(f"file://{tmp_path}/secret"), tmp_path / "got")
