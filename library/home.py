@@ -19,12 +19,17 @@ ORIGIN_FILE: Final = "origin.json"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Source of a model. `name` is the one that commands accept, `address` is the page or the file on the web."""
+    """Source of a model. `name` is the one that commands accept, `address` is the page or the file on the web.
+
+    `source` and `target` are languages that were required of its conversion.
+    """
 
     name: str
     address: str
     licence: str | None = None
     sha256: str | None = None
+    source: tuple[str, ...] = ()
+    target: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, folder: Path) -> "Origin":
@@ -32,8 +37,9 @@ class Origin:
         try:
             stored = json.loads((folder / ORIGIN_FILE).read_text("utf-8"))
             texts = {name: value for name, value in stored.items() if isinstance(value, str)}
-            return cls(texts["name"], texts["address"], texts.get("licence"), texts.get("sha256"))
-        except (OSError, ValueError, KeyError, AttributeError, RecursionError):
+            source, target = (tuple(map(str, stored.get(side) or ())) for side in ("source", "target"))
+            return cls(texts["name"], texts["address"], texts.get("licence"), texts.get("sha256"), source, target)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return cls(folder.name, "unknown")
 
 

@@ -129,7 +129,7 @@ def _pull_model(
             fetched = _fetch(model, options, home, Path(temporary), report, progress)
             staged = Path(temporary) / "bundle"
             _make_bundle(fetched, staged, model, options, report)
-            home.add(staged, folder, fetched.origin)
+            home.add(staged, folder, _with_languages(fetched.origin, options))
         if model.kind == "url":
             shutil.rmtree(_download_folder(home, key))
     return folder
@@ -170,7 +170,7 @@ def _pull_registered(
             source, target = language_tag(pair[1]), language_tag(pair[2])
             languages = replace(options, source=options.source or [source], target=options.target or [target])
             _make_bundle(fetched, staged, model, languages, report)
-            home.add(staged, folder, origin)
+            home.add(staged, folder, _with_languages(origin, options))
         shutil.rmtree(files)
     return folder
 
@@ -184,12 +184,15 @@ def _quality(folder: Path, precision: str) -> str:
 
 
 def _is_ready(folder: Path, options: PullOptions, report: Report) -> bool:
-    """Return whether the cache has a model, undamaged and from the file that the options require."""
+    """Return whether the cache has a model, undamaged, and of the file and for the languages that options require."""
     if not (folder / MANIFEST_FILE).is_file():
         return False
     origin = Origin.of(folder)
     if options.sha256 is not None and options.sha256.lower() != origin.sha256:
         report(f"{origin.name} was made of a file with the SHA-256 {origin.sha256}; making it again")
+        return False
+    if (options.source or options.target) and _with_languages(origin, options) != origin:
+        report(f"{origin.name} was made for other languages; making it again")
         return False
     try:
         load_bundle(folder)
@@ -197,6 +200,10 @@ def _is_ready(folder: Path, options: PullOptions, report: Report) -> bool:
         report(f"{error}; making it again")
         return False
     return True
+
+
+def _with_languages(origin: Origin, options: PullOptions) -> Origin:
+    return replace(origin, source=tuple(options.source), target=tuple(options.target))
 
 
 def _has_bundles(path: Path) -> bool:

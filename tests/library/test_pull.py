@@ -125,6 +125,17 @@ def test_a_damaged_model_is_made_again(hub: HubServer, home: Home, copied_conver
     load_bundle(folder)
 
 
+def test_other_languages_are_a_reason_to_convert_again(
+    home: Home, checkpoint: Path, copied_conversions: list[Path]
+) -> None:
+    french, italian = PullOptions(target=["fr"]), PullOptions(source=["en"], target=["it"])
+    for options, num_conversions in ((french, 1), (french, 1), (PullOptions(), 1), (italian, 2), (italian, 2)):
+        folder = pull(str(checkpoint), options, home)
+        assert len(copied_conversions) == num_conversions
+    (folder / "origin.json").write_text('{"name": "x", "address": "y", "licence": 5, "source": 1}')
+    assert [entry.origin.address for entry in home.entries()] == ["unknown"]
+
+
 def test_a_changed_folder_is_converted_again(
     home: Home, checkpoint: Path, tmp_path: Path, copied_conversions: list[Path]
 ) -> None:
