@@ -1,5 +1,6 @@
 """Names that `kvasir pull` and `kvasir serve` accept: a path, a URL, a language pair or a model of the hub."""
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ class ModelName:
     def short(self) -> str:
         """Return the last part, without the extension of an archive: the name of the model in the API."""
         last = urlsplit(self.text).path if self.kind == "url" else self.text
+        if self.kind == "path":
+            last = os.path.abspath(last)  # noqa: PTH100 - `.` has a name, and a link keeps its own
         return re.sub(r"(\.tar\.gz|\.tgz|\.tar|\.zip|\.argosmodel)$", "", last.rstrip("/").rpartition("/")[2])
 
 
@@ -44,7 +47,7 @@ def parse_name(name: str) -> ModelName:
     """
     if name.startswith(("http://", "https://")):
         address = urlsplit(name)
-        path = address.path.strip("/")
+        path = address.path.strip("/").removesuffix("/tree/main")  # the page of its files
         if address.hostname in HUB_HOSTS and _HUB_NAME.fullmatch(path):
             return ModelName("hub", path)
         return ModelName("url", name)

@@ -119,6 +119,9 @@ def _pull_model(
         return Path(model.text)
     key = _key(model)
     folder = home.folder(key, options.precision)
+    # Without the lock: the cache may be in an image or on a volume that cannot be written to.
+    if _is_ready(folder, options):
+        return folder
     with home.lock(folder, report):
         if _is_ready(folder, options, report):
             return folder
@@ -152,6 +155,8 @@ def _pull_registered(
     if address != REGISTRY_URL:
         key += f"-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
     folder, files = home.folder(key, options.precision), _download_folder(home, key)
+    if not options.download_only and _is_ready(folder, options):
+        return folder
     with home.lock(folder, report):
         if not options.download_only and _is_ready(folder, options, report):
             return folder
@@ -183,7 +188,7 @@ def _quality(folder: Path, precision: str) -> str:
     return f"\n| data | precision | BLEU |\n|---|---|---|\n| FLORES | {precision} | {bleu:.1f} |\n"
 
 
-def _is_ready(folder: Path, options: PullOptions, report: Report) -> bool:
+def _is_ready(folder: Path, options: PullOptions, report: Report = lambda _: None) -> bool:
     """Return whether the cache has a model, undamaged, and of the file and for the languages that options require."""
     if not (folder / MANIFEST_FILE).is_file():
         return False

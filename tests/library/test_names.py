@@ -14,6 +14,7 @@ from library.opus_mt import opus_mt_model, opus_mt_targets
         ("en-pt", "hub", "Helsinki-NLP/opus-mt-tc-big-en-pt", "opus-mt-tc-big-en-pt"),
         ("facebook/nllb-200-distilled-600M", "hub", "facebook/nllb-200-distilled-600M", "nllb-200-distilled-600M"),
         ("https://huggingface.co/google/madlad400-3b-mt/", "hub", "google/madlad400-3b-mt", "madlad400-3b-mt"),
+        ("https://huggingface.co/google/mt5-small/tree/main", "hub", "google/mt5-small", "mt5-small"),
         ("https://models.example/en_de.argosmodel", "url", "https://models.example/en_de.argosmodel", "en_de"),
         ("http://h/a/model-1.2.tar.gz?v=3", "url", "http://h/a/model-1.2.tar.gz?v=3", "model-1.2"),
     ],
@@ -28,6 +29,8 @@ def test_a_path_that_exists_precedes_the_hub(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "team" / "model").mkdir(parents=True)
     assert parse_name("team/model").kind == "path"
     assert parse_name("other/model").kind == "hub"
+    monkeypatch.chdir(tmp_path / "team" / "model")
+    assert [parse_name(name).short for name in (".", "..", "../model/.")] == ["model", "team", "model"]
 
 
 @pytest.mark.parametrize(

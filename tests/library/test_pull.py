@@ -125,6 +125,15 @@ def test_a_damaged_model_is_made_again(hub: HubServer, home: Home, copied_conver
     load_bundle(folder)
 
 
+def test_a_model_of_a_cache_that_cannot_be_written_to_is_used(
+    home: Home, checkpoint: Path, copied_conversions: list[Path]
+) -> None:
+    folder = pull(str(checkpoint), PullOptions(), home)
+    (home.root / "locks").rename(home.root / "moved")
+    (home.root / "locks").touch()  # no lock can be made, as in an image that is read-only
+    assert pull(str(checkpoint), PullOptions(), home) == folder
+
+
 def test_other_languages_are_a_reason_to_convert_again(
     home: Home, checkpoint: Path, copied_conversions: list[Path]
 ) -> None:
