@@ -12,7 +12,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 # docs/decisions/text.md has the measurements, and abbreviations that models read best as they are.
 _IN_FULL: Mapping[str, Mapping[str, str]] = {
     "de": {
-        "bzw.": "beziehungsweise",
+        "bzw.": "oder",
         "evtl.": "eventuell",
         "ggf.": "gegebenenfalls",
         "inkl.": "einschließlich",
