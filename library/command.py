@@ -8,10 +8,11 @@ from pathlib import Path
 import typer
 
 from bundle.manifest import BundleConfig
+from library.card import listed
 from library.home import Entry, Home
 from library.names import parse_name
 from library.progress import progress_on_stderr
-from library.pull import PullOptions, listed, pull
+from library.pull import PullOptions, pull
 
 _MEGABYTE = 1e6
 

@@ -142,7 +142,7 @@ def read_metadata(folder: Path) -> Metadata:
     """Return the metadata of a model in a folder of Mozilla's; empty without them."""
     try:
         content = json.loads((folder / METADATA_FILE).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return Metadata()
     if not isinstance(content, Mapping):
         return Metadata()
@@ -155,7 +155,7 @@ def _bleu(entry: Mapping[str, object]) -> float | None:
     metrics = entry.get("metrics")
     flores = entry.get("flores") or (metrics.get("flores200-plus") if isinstance(metrics, Mapping) else None)
     bleu = flores.get("bleu") if isinstance(flores, Mapping) else None
-    return float(bleu) if isinstance(bleu, int | float) and not isinstance(bleu, bool) else None
+    return float(bleu) if isinstance(bleu, int | float) and not isinstance(bleu, bool) and 0 <= bleu <= 100 else None
 
 
 def _of_entry(entry: object, base: str) -> RegistryModel | None:

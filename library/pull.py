@@ -10,9 +10,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bundle.loading import load_bundle, save_manifest
-from bundle.manifest import MANIFEST_FILE, BundleConfig, BundleError
+from bundle.manifest import MANIFEST_FILE, BundleError
 from bundle.model_card import CARD_FILE
 from bundle.tensors import Precision
+from library.card import card_text
 from library.home import Home, Origin
 from library.mozilla import (
     LICENCE,
@@ -31,7 +32,6 @@ from model.checkpoints.download import Progress, RemoteFile, download, no_progre
 from model.checkpoints.hub import card_licence, download_model
 
 Report = Callable[[str], None]
-_MAX_LISTED_LANGUAGES = 8
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}")
 
 
@@ -180,14 +180,6 @@ def _pull_registered(
     return folder
 
 
-def _quality(folder: Path, precision: str) -> str:
-    """Return the table of measured quality for a model card; empty if Mozilla's metadata has none."""
-    bleu = read_metadata(folder).bleu
-    if bleu is None:
-        return ""
-    return f"\n| data | precision | BLEU |\n|---|---|---|\n| FLORES | {precision} | {bleu:.1f} |\n"
-
-
 def _is_ready(folder: Path, options: PullOptions, report: Report = lambda _: None) -> bool:
     """Return whether the cache has a model, undamaged, and of the file and for the languages that options require."""
     if not (folder / MANIFEST_FILE).is_file():
@@ -253,10 +245,16 @@ def _fetch(
         report(f"SHA-256: {digest}")
     else:
         address = str(path.resolve())
-    if path.is_file() and not is_archive(path):
-        raise ValueError(f"{path} must be a folder or an archive (.zip, .tar.gz, .argosmodel)")
-    if is_archive(path):
-        path = extract(path, temporary / "extracted" / model.short)
+    try:
+        if path.is_file() and not is_archive(path):
+            raise ValueError(f"{path} must be a folder or an archive (.zip, .tar.gz, .argosmodel)")
+        if is_archive(path):
+            path = extract(path, temporary / "extracted" / model.short)
+    except ValueError as error:
+        if model.kind != "url":
+            raise
+        path.unlink()  # it may be the page of an error; the next command must not find it
+        raise ValueError(f"{model.text}: {error}; the download is deleted") from error
     licence = card_licence(path) or read_metadata(path).licence
     report(f"licence: {licence or 'not stated'}")
     return _Fetched(path, Origin(address, address, licence, digest), model.short)
@@ -279,22 +277,4 @@ def _make_bundle(fetched: _Fetched, staged: Path, model: ModelName, options: Pul
         )
         config = bundle.config
     if not (staged / CARD_FILE).exists():
-        quality = _quality(fetched.folder, options.precision)
-        (staged / CARD_FILE).write_text(_card(config, fetched.origin) + quality, "utf-8")
-
-
-def _card(config: BundleConfig, origin: Origin) -> str:
-    """Return the model card: the server reads the paragraph of the intended use."""
-    licence = origin.licence or "not stated; see the origin"
-    return (
-        f"# {config.name}\n\n"
-        f"**Intended use:** translation from {listed(config.source_languages)} to {listed(config.target_languages)}. "
-        f"Licence: {licence}. Origin: {origin.address}\n"
-    )
-
-
-def listed(languages: Sequence[str]) -> str:
-    """Return languages as text; of many, their number."""
-    if len(languages) > _MAX_LISTED_LANGUAGES:
-        return f"{len(languages)} languages"
-    return ", ".join(languages)
+        (staged / CARD_FILE).write_text(card_text(config, fetched.origin, read_metadata(fetched.folder).bleu), "utf-8")

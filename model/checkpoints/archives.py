@@ -5,6 +5,7 @@ downloads the same files packed with Zstandard.
 """
 
 import gzip
+import lzma
 import shutil
 import sys
 import tarfile
@@ -18,6 +19,8 @@ from typing import IO, Final, cast
 
 PACKED: Final = (".gz", ".zst")
 MAX_FILES: Final = 10_000
+MAX_ENTRIES: Final = 2 * MAX_FILES
+"""Most entries of a tar file; folders and links are entries, too."""
 MAX_RATIO: Final = 50
 """Largest factor between the extracted size and the size of the archive; weights hardly compress."""
 _MIN_LIMIT_BYTES: Final = 100_000_000
@@ -59,6 +62,7 @@ def extract(archive: Path, folder: Path) -> Path:
         zipfile.BadZipFile,
         tarfile.TarError,
         zlib.error,
+        lzma.LZMAError,
         EOFError,
         NotImplementedError,
         RuntimeError,
@@ -116,7 +120,10 @@ def _members(archive: Path) -> Iterator[tuple[str, Iterator[bytes]]]:
                         yield member.filename, _blocks(stream)
         return
     with tarfile.open(archive) as packed_tar:
-        for entry in packed_tar:
+        for num_entries, entry in enumerate(packed_tar, 1):
+            # A megabyte can be packed links by the million.
+            if num_entries > MAX_ENTRIES:
+                raise ValueError(f"{archive.name} must contain at most {MAX_ENTRIES} entries")
             # Links and devices are left out: a model is regular files.
             if entry.isfile() and (content := packed_tar.extractfile(entry)) is not None:
                 yield entry.name, _blocks(content)

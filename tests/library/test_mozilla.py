@@ -12,6 +12,7 @@ from benchmarks.random_marian_files import MarianShape, write_binary, write_rand
 from bundle.loading import load_bundle
 from kvasir import app
 from library.home import Home
+from library.mozilla import Metadata, read_metadata
 from library.pull import PullOptions, pull
 from model.checkpoints.errors import CheckpointError
 from tests.fakes.hub_server import HubServer, hub_server
@@ -223,3 +224,11 @@ def test_a_language_of_a_pair_may_have_a_script(server: HubServer, home: Home, s
     assert pull("en-zh-Hant", replace(options, download_only=True), home).is_dir()
     folder = pull("en-zh_hant", options, home)
     assert load_bundle(folder).config.target_languages == ("zh-Hant",)
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 200_000, '{"flores": {"bleu": 1' + "0" * 400 + "}}", '{"flores": {"bleu": NaN}}']
+)
+def test_metadata_of_a_hostile_archive_is_left_out(tmp_path: Path, content: str) -> None:
+    (tmp_path / "metadata.json").write_text(content)
+    assert read_metadata(tmp_path) == Metadata()

@@ -84,8 +84,11 @@ def test_an_archive_at_a_url_is_checked_and_converted(
     archive = tmp_path / "tiny.tar.gz"
     with tarfile.open(archive, "w:gz") as packed:
         packed.add(checkpoint, "tiny")
-    hub.plain_files["/tiny.tar.gz"] = archive.read_bytes()
     url = f"{hub.address}/tiny.tar.gz"
+    hub.plain_files["/tiny.tar.gz"] = b"<html>The server is busy"
+    with pytest.raises(ValueError, match=r"must be .* an archive .*; the download is deleted"):
+        pull(url, PullOptions(), home)
+    hub.plain_files["/tiny.tar.gz"] = archive.read_bytes()
     with pytest.raises(ValueError, match="its SHA-256 must be 00"):
         pull(url, PullOptions(sha256="0" * 64), home)
     lines: list[str] = []

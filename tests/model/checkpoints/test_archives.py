@@ -18,8 +18,8 @@ else:
     from backports import zstd
 
 
-def _zip(path: Path, files: dict[str, bytes]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+def _zip(path: Path, files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as packed:
         for name, content in files.items():
             packed.writestr(name, content)
     return path
@@ -75,6 +75,23 @@ def test_too_many_files_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(archives, "MAX_FILES", 3)
     with pytest.raises(ValueError, match="at most 3 files"):
         extract(_zip(tmp_path / "a.zip", {str(number): b"" for number in range(4)}), tmp_path / "out")
+    monkeypatch.setattr(archives, "MAX_ENTRIES", 3)
+    with pytest.raises(ValueError, match="at most 3 entries"):
+        extract(_tar(tmp_path / "a.tar.gz", {}, {str(number): "x" for number in range(4)}), tmp_path / "out")
+
+
+def test_damaged_content_packed_with_lzma_is_an_error(tmp_path: Path) -> None:
+    files = {"config.json": random.Random(1).randbytes(3000)}
+    with tarfile.open(tmp_path / "a.tar.xz", "w:xz") as packed:
+        entry = tarfile.TarInfo("config.json")
+        entry.size = 3000
+        packed.addfile(entry, io.BytesIO(files["config.json"]))
+    for archive in (tmp_path / "a.tar.xz", _zip(tmp_path / "a.zip", files, zipfile.ZIP_LZMA)):
+        content = bytearray(archive.read_bytes())
+        content[1500:1600] = bytes(100)
+        archive.write_bytes(content)
+        with pytest.raises(ValueError, match="is damaged or of another format"):
+            extract(archive, tmp_path / "out")
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])
