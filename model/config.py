@@ -12,6 +12,9 @@ Positions = Literal["sinusoidal", "learned", "none"]
 SinusoidLayout = Literal["interleaved", "halves", "halves_inclusive"]
 DecoderKind = Literal["self_attention", "ssru"]
 
+# Far beyond any model: larger sizes are those of a damaged file, and would take all time or memory.
+_MAX_LAYERS, _MAX_SIZE = 1000, 1 << 24
+
 
 @dataclass(frozen=True, slots=True)
 class StackShape:
@@ -177,11 +180,20 @@ def _size_problems(config: TransformerConfig) -> Iterator[str]:
             why = ": learned positions have a table of that size"
             table = config.positions == "learned" and name.startswith("max_")
             yield f"`{name}` must be at least 1{why if table else ''}. Given: {size}"
-
+    positive |= {
+        "num_decoder_layers": config.num_decoder_layers,
+        "position_offset": config.position_offset,
+        "relative_buckets": config.relative_buckets,
+        "token_types": config.token_types,
+    }
+    for name, size in positive.items():
+        largest = _MAX_LAYERS if name.endswith("_layers") else _MAX_SIZE
+        if size is not None and size > largest:
+            yield f"`{name}` must be at most {largest}. Given: {size}"
     for name, number in (("num_decoder_layers", config.num_decoder_layers), ("token_types", config.token_types)):
         if number < 0:
             yield f"`{name}` must be at least 0. Given: {number}"
-    if config.head_dim is None and config.d_model >= 1:
+    if config.head_dim is None and 1 <= config.d_model <= _MAX_SIZE:
         for name, heads in (("num_heads", config.num_heads), ("decoder_num_heads", config.decoder_num_heads)):
             if heads is not None and heads >= 1 and config.d_model % heads:
                 divisors = [number for number in range(1, config.d_model + 1) if config.d_model % number == 0]

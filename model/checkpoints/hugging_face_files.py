@@ -5,6 +5,7 @@ import hashlib
 import json
 import pickle
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ class Settings:
         value = self.values.get(name)
         if value is None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > sys.float_info.max:
             self.reject(name, "must be a number")
         return float(value)
 
@@ -92,7 +93,8 @@ class Settings:
 
     def reject(self, name: str, requirement: str) -> NoReturn:
         """Raise a `CheckpointError` with the setting, the requirement and the value."""
-        value = json.dumps(self.values[name]) if name in self.values else "absent"
+        # Options of a pickled checkpoint can be tensors, of which JSON knows nothing.
+        value = json.dumps(self.values[name], default=str) if name in self.values else "absent"
         raise CheckpointError(f"{self.file_name}: `{name}` {requirement}. Given: {value}")
 
 

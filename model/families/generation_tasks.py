@@ -19,6 +19,7 @@ _OPTIONS: tuple[tuple[str, str, tuple[type, ...], Callable[[_Option], _Option]],
     ("min_new_tokens", "min_new_tokens", (int,), lambda value: value),
     ("max_new_tokens", "max_new_tokens", (int,), lambda value: value),
 )
+_LARGEST = 10**9  # of a value that means something
 _SAMPLING = (("temperature", (int, float)), ("top_k", (int,)), ("top_p", (int, float)))
 
 
@@ -39,7 +40,7 @@ def _options(values: Mapping[str, object]) -> dict[str, _Option]:
     options: dict[str, _Option] = {}
     for theirs, ours, types, convert in _OPTIONS:
         value = values.get(theirs)
-        if isinstance(value, (bool, int, float)) and type(value) in types:
+        if isinstance(value, (bool, int, float)) and type(value) in types and abs(value) <= _LARGEST:
             options[ours] = convert(value)
     if values.get("do_sample") is True:
         for name, types in _SAMPLING:
