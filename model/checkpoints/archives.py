@@ -23,7 +23,7 @@ MAX_ENTRIES: Final = 2 * MAX_FILES
 """Most entries of a tar file; folders and links are entries, too."""
 MAX_RATIO: Final = 50
 """Largest factor between the extracted size and the size of the archive; weights hardly compress."""
-_MIN_LIMIT_BYTES: Final = 100_000_000
+MIN_LIMIT_BYTES: Final = 100_000_000
 _WEIGHTS: Final = (".npz", ".bin", ".pt", ".pth")  # ZIP files as well
 _BLOCK: Final = 1 << 20
 
@@ -43,7 +43,7 @@ def extract(archive: Path, folder: Path) -> Path:
     size explains.
     """
     packed = archive.iterdir() if archive.is_dir() else [archive]
-    limit = max(_MIN_LIMIT_BYTES, MAX_RATIO * sum(each.stat().st_size for each in packed if each.is_file()))
+    limit = max(MIN_LIMIT_BYTES, MAX_RATIO * sum(each.stat().st_size for each in packed if each.is_file()))
     folder.mkdir(parents=True, exist_ok=True)
     num_bytes = 0
     try:

@@ -5,6 +5,7 @@ import hashlib
 import json
 import pickle
 import shutil
+import struct
 import sys
 import tempfile
 from collections.abc import Callable
@@ -25,6 +26,13 @@ CONFIG_FILE = "config.json"
 # In order of preference. safetensors comes first: it cannot contain code.
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 INDEX_SUFFIX = ".index.json"
+
+
+# `torch.load` raises all of these for damaged files.
+UNREADABLE = (
+    *(OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, AssertionError, MemoryError),
+    *(struct.error, pickle.UnpicklingError, SafetensorError),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +200,16 @@ def read_weight_file(path: Path) -> dict[str, Tensor]:
         if path.suffix == ".safetensors":
             return load_file(path)
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, EOFError, RuntimeError, SafetensorError, pickle.UnpicklingError) as error:
+    except UNREADABLE as error:
         raise CheckpointError(
-            f"{path}: not readable as weights (damaged, truncated or another format): {error}"
+            f"{path}: not readable as weights (damaged, truncated or another format): {reason_of(error)}"
         ) from error
     if not isinstance(content, dict) or not all(isinstance(tensor, Tensor) for tensor in content.values()):
         raise CheckpointError(f"{path} must contain weights by name")
     return {str(name): tensor for name, tensor in content.items()}
+
+
+def reason_of(error: Exception) -> str:
+    """Return the finding in an error of `torch.load`, whose message also advises to load the file unchecked."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    return next((line for line in lines if "GLOBAL" in line or "Unsupported" in line), lines[0] if lines else "")

@@ -10,6 +10,8 @@ from model.checkpoints.hugging_face_files import CheckpointError
 from model.config import TransformerConfig
 from model.transformer import EncoderModel, Transformer
 
+_PRECISIONS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+
 
 def build_model(checkpoint: Checkpoint) -> Transformer:
     """Return the model of a checkpoint, in float32 and in evaluation mode."""
@@ -55,10 +57,11 @@ def select_weights(
 
     `stored_names` lists the names that each parameter can have in the checkpoint. Tensors under several of these names
     must be equal. `ignored` are names that are allowed and not read. Raises `CheckpointError` with every missing,
-    unexpected, misshapen and contradictory tensor.
+    unexpected, misshapen, unusable and contradictory tensor.
     """
     missing: list[str] = []
     misshapen: list[str] = []
+    unusable: list[str] = []
     contradictory: list[str] = []
     selected: dict[str, Tensor] = {}
     for parameter, shape in shapes.items():
@@ -69,6 +72,10 @@ def select_weights(
         wrong = [name for name in present if not _fits(tensors[name], shape)]
         misshapen += [f"{name} is {list(tensors[name].shape)}, its settings give {list(shape)}" for name in wrong]
         if wrong:
+            continue
+        bad = [f"{name} {problem}" for name in present if (problem := _problem(tensors[name]))]
+        unusable += bad
+        if bad:
             continue
         first, *others = present
         contradictory += [
@@ -83,6 +90,7 @@ def select_weights(
         "missing": missing,
         "unexpected": sorted(set(tensors) - allowed),
         "wrong shape": misshapen,
+        "unusable": unusable,
         "contradictory": contradictory,
     }
     if any(problems.values()):
@@ -94,3 +102,13 @@ def select_weights(
 def _fits(tensor: Tensor, shape: torch.Size) -> bool:
     # A vector can be stored as a matrix of one row: Marian's final_logits_bias is.
     return tensor.shape == shape or (len(shape) == 1 and tensor.shape == (1, *shape))
+
+
+def _problem(tensor: Tensor) -> str:
+    """Return the reason why a tensor cannot be a weight; empty if it can."""
+    if tensor.dtype not in _PRECISIONS or tensor.layout is not torch.strided or tensor.is_meta:
+        return f"has {tensor.dtype} values ({'none' if tensor.is_meta else tensor.layout}), not floating-point numbers"
+    # Of the smallest and the largest value: a mask of all values would be a copy.
+    if not torch.stack(torch.aminmax(tensor)).isfinite().all():
+        return "contains NaN or infinite numbers"
+    return ""

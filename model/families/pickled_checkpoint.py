@@ -2,6 +2,7 @@
 
 import argparse
 import pickle
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.errors import CheckpointError
-from model.checkpoints.hugging_face_files import CheckpointFolder, Settings
+from model.checkpoints.hugging_face_files import UNREADABLE, CheckpointFolder, Settings, reason_of
 
 SUFFIX = ".pt"
 
@@ -27,16 +28,15 @@ def load_pickled(path: Path) -> dict[str, object]:
     try:
         # A namespace only holds the options; other classes stay forbidden.
         with torch.serialization.safe_globals([argparse.Namespace]):
-            content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            # Before PyTorch 1.6, in the time of most of fairseq's models, a file was no ZIP and cannot be mapped.
+            is_zip = zipfile.is_zipfile(path)
+            content = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip)
     except pickle.UnpicklingError as error:
-        reason = next(
-            (line.strip() for line in str(error).splitlines() if "GLOBAL" in line or "Unsupported" in line), ""
-        )
         raise CheckpointError(
             f"{path.name} contains objects other than weights and options, which are not loaded because they can run "
-            f"code: {reason or error}; save it again with a current version of the toolkit"
+            f"code: {reason_of(error)}; save it again with a current version of the toolkit"
         ) from error
-    except (OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except UNREADABLE as error:
         raise CheckpointError(f"{path.name}: not readable (damaged, truncated or another format): {error}") from error
     if not isinstance(content, dict):
         raise CheckpointError(f"{path.name} must contain a checkpoint by names. Given: {type(content).__name__}")

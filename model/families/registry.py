@@ -55,6 +55,7 @@ FORMATS: tuple[FolderFormat, ...] = (Argos(), MarianNative(), CTranslate2(), Fai
 FAMILIES: tuple[Family, ...] = (Marian(), BART, MBART, M2M100, PEGASUS, T5())
 
 
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _added: list[FolderFormat] = []
 
 
@@ -72,6 +73,24 @@ def read_checkpoint(
     `report` receives a line before a download. Raises `CheckpointError`, a `ValueError`.
     """
     folder = find_checkpoint(folder_or_hub_name, report)
+    try:
+        return _read(folder)
+    except CheckpointError as error:
+        pointers = sorted(path.name for path in folder.path.iterdir() if path.is_file() and _is_pointer(path))
+        if not pointers:
+            raise
+        listed = ", ".join(pointers)
+        raise CheckpointError(
+            f"{error}; files that are pointers of Git LFS: {listed}; get their contents with `git lfs pull`"
+        ) from error
+
+
+def _is_pointer(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(len(_LFS_POINTER)) == _LFS_POINTER
+
+
+def _read(folder: CheckpointFolder) -> Checkpoint:
     for one_format in (*_added, *FORMATS):
         if one_format.matches(folder):
             return one_format.read(folder)

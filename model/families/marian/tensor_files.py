@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from model.checkpoints.archives import MAX_RATIO, MIN_LIMIT_BYTES
 from model.checkpoints.errors import CheckpointError
 
 DESCRIPTION: Final = "special:model.yml"
@@ -34,7 +35,17 @@ _INTGEMM: Final[Mapping[int, str]] = {0x4101: "<i1", 0x4102: "<i2"}
 # Intgemm weights are stored transposed, tables of embeddings are not (src/tensors/cpu/expression_graph_packable.h).
 _TABLE: Final = "Wemb"
 # NumPy reads the header of an array with `tokenize`, whose error is no ValueError.
-_DAMAGES: Final = (struct.error, IndexError, zipfile.BadZipFile, EOFError, OSError, ValueError, TokenError)
+_DAMAGES: Final = (
+    struct.error,
+    IndexError,
+    zipfile.BadZipFile,
+    EOFError,
+    OSError,
+    ValueError,
+    TypeError,
+    MemoryError,
+    TokenError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +88,7 @@ def read_tensors(path: Path) -> StoredTensors:
         content = path.read_bytes()
         entries = _npz_entries(path) if path.suffix == ".npz" else _binary_entries(content)
         stored = {name: (tensor, quantized) for name, tensor, quantized in entries}
+        tensors = {name: tensor.astype(np.float32) for name, (tensor, _) in stored.items() if name != DESCRIPTION}
     except _DAMAGES as error:
         raise CheckpointError(f"{path.name} is damaged: {error}") from error
     if DESCRIPTION not in stored:
@@ -87,7 +99,7 @@ def read_tensors(path: Path) -> StoredTensors:
     except UnicodeDecodeError as error:
         raise CheckpointError(f"{path.name}: {DESCRIPTION} is damaged: {error}") from error
     return StoredTensors(
-        {name: tensor.astype(np.float32) for name, (tensor, _) in stored.items()},
+        tensors,
         text,
         hashlib.sha256(content).hexdigest(),
         any(quantized for _, quantized in stored.values()),
@@ -95,6 +107,10 @@ def read_tensors(path: Path) -> StoredTensors:
 
 
 def _npz_entries(path: Path) -> Iterator[tuple[str, NDArray[np.generic], bool]]:
+    with zipfile.ZipFile(path) as archive:
+        size = sum(entry.file_size for entry in archive.infolist())
+    if size > max(MIN_LIMIT_BYTES, MAX_RATIO * path.stat().st_size):
+        raise ValueError(f"its arrays have {size} bytes, too many for a file of {path.stat().st_size}")
     with np.load(path, allow_pickle=False) as stored:
         for name in stored.files:
             yield name, stored[name], False

@@ -64,7 +64,7 @@ def test_a_path_out_of_the_folder_is_rejected_before_it_is_written(tmp_path: Pat
 
 
 def test_an_archive_that_expands_too_much_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "_MIN_LIMIT_BYTES", 100_000)
+    monkeypatch.setattr(archives, "MIN_LIMIT_BYTES", 100_000)
     archive = _zip(tmp_path / "a.zip", {"zeros": bytes(20_000_000)})
     with pytest.raises(ValueError, match="must extract to at most"):
         extract(archive, tmp_path / "out")

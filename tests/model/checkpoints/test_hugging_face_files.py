@@ -59,6 +59,14 @@ def test_damaged_weights_are_named(tmp_path: Path, name: str) -> None:
         read_weights(tmp_path)
 
 
+@pytest.mark.parametrize("content", [b"\x80\x02h\x05.", b"\x80\x02K\x01s.", b"\x80\x02J", b"text"])
+def test_damaged_pickles_are_an_error_without_the_advice_to_run_them(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "pytorch_model.bin").write_bytes(content)
+    with pytest.raises(CheckpointError, match="not readable as weights") as raised:
+        read_weights(tmp_path)
+    assert "weights_only" not in str(raised.value)
+
+
 def test_a_folder_without_weights_lists_what_was_looked_for(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"no weights; expected one of model\.safetensors, pytorch_model\.bin"):
         read_weights(tmp_path)

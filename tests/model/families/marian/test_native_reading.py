@@ -281,3 +281,13 @@ def test_a_vocabulary_with_pieces_that_are_no_utf8_is_rejected(copied: Path) -> 
     path.write_bytes(path.read_bytes().replace("▁".encode(), b"\xe2\x96\x20", 1))
     with pytest.raises(CheckpointError, match=r"vocab\.ende\.spm is not a SentencePiece model, or damaged"):
         read_checkpoint(copied)
+
+
+def test_arrays_that_expand_without_measure_are_rejected(copied: Path) -> None:
+    stored = _stored(copied)
+    np.savez_compressed(copied / "model.npz", zeros=np.zeros(150_000_000, np.int8), **stored)
+    with pytest.raises(CheckpointError, match=r"its arrays have 15\d+ bytes, too many for a file of"):
+        read_checkpoint(copied)
+    np.savez(copied / "model.npz", words=np.array(["a word"]), **stored)
+    with pytest.raises(CheckpointError, match=r"model.npz is damaged: could not convert string"):
+        read_checkpoint(copied)

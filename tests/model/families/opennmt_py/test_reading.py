@@ -172,6 +172,15 @@ def test_a_truncated_or_foreign_file_is_an_error(tmp_path: Path) -> None:
             read_checkpoint(file)
 
 
+def test_a_file_of_pytorch_before_1_6_is_read(tmp_path: Path) -> None:
+    file, content = _write(tmp_path / "trained", ties=True, qkv_biases=True, activation="relu")
+    expected = read_checkpoint(file).weights
+    old = file.with_name("old.pt")  # the first file is mapped
+    torch.save(content, old, _use_new_zipfile_serialization=False)
+    weights = read_checkpoint(old).weights
+    assert all(torch.equal(weights[name], expected[name]) for name in expected)
+
+
 def test_a_tokenizer_that_is_no_sentencepiece_model_is_an_error(tmp_path: Path) -> None:
     file, _ = _write(tmp_path / "trained", ties=True, qkv_biases=True, activation="relu")
     file.with_name("source.spm").write_bytes(b"garbage")
