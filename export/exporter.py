@@ -1,7 +1,6 @@
 """Export of a checkpoint to a bundle: read, trace, quantise, verify, then write."""
 
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from bundle.loading import Bundle, load_bundle, save_manifest
 from bundle.shortlist import read_shortlist
 from bundle.tensors import Precision
 from export.bundle_description import describe_bundle, encoder_outputs
-from export.checkpoint_checks import ExportError, require_sizes, with_checked_tasks
+from export.checkpoint_checks import require_sizes, with_checked_tasks
 from export.graphs.encoder_graph import EncoderOnlyGraph, EncoderOutputsGraph
 from export.graphs.external_weights import Weights
 from export.graphs.fused_layers import ScaledMatrix
@@ -32,6 +31,7 @@ from export.int8.quantize import quantize_per_row
 from export.int8.rounding import rounding_of_weights
 from export.recovery.reading import KvasirBundle
 from export.shortlist import add_shortlist
+from export.staging import name_of, require_empty, staged
 from export.tokenizer_checks import require_tokenizer, without_second_copy
 from export.verification.verify import verify_bundle
 from model.checkpoints.hugging_face_files import CheckpointFolder
@@ -60,10 +60,7 @@ def export_bundle(
     is the file of its weights. Raises `ExportError`, `CheckpointError` for a checkpoint that cannot be read, or
     `BundleError` for its shortlist; then nothing is written.
     """
-    if folder.exists() and not folder.is_dir():
-        raise ExportError(f"{folder} is a file; choose another folder")
-    if folder.exists() and any(folder.iterdir()):
-        raise ExportError(f"{folder} is not empty; remove it or choose another folder")
+    require_empty(folder)
     report("reading the checkpoint")
     if config_file is None:
         add_format(KvasirBundle())
@@ -90,10 +87,7 @@ def export_bundle(
         read_shortlist(checkpoint.shortlist, describe_shapes(checkpoint.config))  # before a minute of work
     model = shared_model(checkpoint)
     rescaled: Transformer | None = None
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
-        staging = Path(temporary) / "bundle"
-        staging.mkdir()
+    with staged(folder) as staging:
         if precision == "float16":
             assert isinstance(model, Transformer), "require_sizes rejects it"
             report("exporting the graphs")
@@ -111,7 +105,7 @@ def export_bundle(
         for file, content in checkpoint.tokenizer.converted.items():
             (staging / file).write_bytes(content)
         report("comparing PyTorch with ONNX Runtime")
-        config = describe_bundle(checkpoint, staging, precision, name or folder.name, unknown_token_id)
+        config = describe_bundle(checkpoint, staging, precision, name or name_of(folder), unknown_token_id)
         unverified = save_manifest(staging, config)
         verify_bundle(unverified, model, report, rescaled)
         if checkpoint.shortlist is not None:
@@ -119,9 +113,6 @@ def export_bundle(
                 report(f"{checkpoint.shortlist.name} is left out: a shortlist has no use on a GPU")
             else:
                 add_shortlist(unverified, checkpoint.shortlist)
-        if folder.exists():
-            folder.rmdir()
-        staging.rename(folder)
     return load_bundle(folder)
 
 

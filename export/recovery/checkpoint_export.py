@@ -1,7 +1,6 @@
 """Export of a bundle to a Marian checkpoint: in Hugging Face's layout, or in Marian's own with a recurrent decoder."""
 
 import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from bundle.loading import load_bundle
 from bundle.manifest import BundleError
 from export.checkpoint_checks import ExportError
 from export.recovery.reading import read_bundle
+from export.staging import require_empty, staged
 from export.verification.verify import verify_bundle
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.weights import build_model
@@ -24,8 +24,7 @@ def export_checkpoint(bundle_folder: Path, folder: Path, report: Callable[[str],
     `BundleError` or `CheckpointError`, each a `ValueError`, if the bundle cannot become a checkpoint; then nothing is
     written.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ExportError(f"{folder} must be an empty or missing folder")
+    require_empty(folder)
     if not bundle_folder.is_dir():
         raise BundleError(f"{bundle_folder} is not a folder; only a bundle becomes a checkpoint")
     bundle = load_bundle(bundle_folder)
@@ -55,9 +54,7 @@ def _report_losses(precision: str, report: Callable[[str], None]) -> None:
 
 
 def _write(checkpoint: Checkpoint, model: Transformer, folder: Path, report: Callable[[str], None]) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
-        staging = Path(temporary) / "checkpoint"
+    with staged(folder) as staging:
         if checkpoint.config.has_recurrent_decoder:
             write_marian_npz(checkpoint, staging, report)
             if checkpoint.shortlist is not None:
@@ -69,6 +66,3 @@ def _write(checkpoint: Checkpoint, model: Transformer, folder: Path, report: Cal
             write_marian(model, staging, source, target)
             for name, path in checkpoint.tokenizer.files.items():
                 shutil.copyfile(path, staging / name)
-        if folder.exists():
-            folder.rmdir()
-        staging.rename(folder)

@@ -147,7 +147,7 @@ def test_a_folder_with_something_in_it_is_left_alone(checkpoint: Path, tmp_path:
     folder = tmp_path / "taken"
     folder.mkdir()
     (folder / "letter.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(ExportError, match="taken is not empty"):
+    with pytest.raises(ExportError, match="taken is not empty, it contains"):
         export_bundle(checkpoint, folder)
     assert [path.name for path in folder.iterdir()] == ["letter.txt"]
 

@@ -127,5 +127,5 @@ def test_a_graph_that_computes_something_else_is_rejected(float32_bundle: Bundle
 
 def test_a_folder_with_files_is_not_overwritten(float32_bundle: Bundle, tmp_path: Path) -> None:
     (tmp_path / "note").touch()
-    with pytest.raises(ExportError, match="must be an empty or missing folder"):
+    with pytest.raises(ExportError, match="is not empty, it contains"):
         export_checkpoint(float32_bundle.path, tmp_path)

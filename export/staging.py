@@ -1,0 +1,44 @@
+"""Folders that are written as a whole or not at all."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bundle.manifest import MANIFEST_FILE
+from export.checkpoint_checks import ExportError
+
+
+def name_of(folder: Path) -> str:
+    """Return the name of a folder, also of `.` and of a link."""
+    return Path(os.path.abspath(folder)).name  # noqa: PTH100 - resolve() names the target of a link
+
+
+def require_empty(folder: Path) -> None:
+    """Raise `ExportError` unless a folder is empty or missing."""
+    if folder.exists() and not folder.is_dir():
+        raise ExportError(f"{folder} is a file; choose another folder")
+    if folder.exists() and (names := sorted(path.name for path in folder.iterdir())):
+        raise ExportError(f"{folder} is not empty, it contains {names[0]}; remove it or choose another folder")
+
+
+@contextmanager
+def staged(folder: Path) -> Iterator[Path]:
+    """Yield a folder to write to, whose files are in `folder` at the end; if anything fails, nothing is.
+
+    A folder that exists stays: it may be a mounted volume, the working directory or a link.
+    """
+    is_there = folder.is_dir()
+    parent = folder if is_there else folder.parent
+    parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=parent, prefix=f".{name_of(folder)}-") as temporary:
+        staging = Path(temporary) / "staged"
+        staging.mkdir()
+        yield staging
+        if not is_there:
+            staging.rename(folder)
+            return
+        # A folder without a manifest is no bundle.
+        for path in sorted(staging.iterdir(), key=lambda path: path.name == MANIFEST_FILE):
+            path.rename(folder / path.name)

@@ -1,0 +1,39 @@
+from pathlib import Path
+
+import pytest
+
+from export.checkpoint_checks import ExportError
+from export.staging import name_of, require_empty, staged
+
+
+@pytest.mark.parametrize("name", ["new/bundle", "there", "link", "."])
+def test_files_appear_at_the_end_in_a_new_folder_and_in_one_that_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    monkeypatch.chdir(tmp_path / "there" if name == "." else tmp_path)
+    folder = Path(name)
+    inode = folder.stat().st_ino if folder.exists() else None
+    with staged(folder) as staging:
+        (staging / "bundle.json").write_text("{}")
+        (staging / "encoder.onnx").write_bytes(b"graph")
+        assert not (folder / "bundle.json").exists()
+    assert sorted(path.name for path in folder.iterdir()) == ["bundle.json", "encoder.onnx"]
+    assert inode in (None, folder.stat().st_ino)
+    assert name_of(folder) == {"new/bundle": "bundle", ".": "there"}.get(name, name)
+    with pytest.raises(ExportError, match=r"is not empty, it contains bundle\.json; remove it"):
+        require_empty(folder)
+
+
+def _fail(folder: Path) -> None:
+    with staged(folder) as staging:
+        (staging / "bundle.json").write_text("{}")
+        raise OSError("full")
+
+
+def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
+    for folder in (tmp_path / "new", tmp_path):
+        with pytest.raises(OSError, match="full"):
+            _fail(folder)
+        assert not list(tmp_path.iterdir())
