@@ -1,13 +1,11 @@
 """Checks of a checkpoint's tokenizer, by tokenizer kind."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from sentencepiece import SentencePieceProcessor
-from tokenizers import Tokenizer
-
 from bundle.bpe_codes import read_bpe_codes
+from bundle.json_tokenizer import open_json_tokenizer
 from bundle.tokenizer_files import (
     BPE_CODES_FILE,
     REQUIRED_TOKENIZER_FILES,
@@ -20,6 +18,8 @@ from bundle.tokenizer_files import (
 )
 from export.checkpoint_checks import ExportError
 from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.errors import CheckpointError
+from model.checkpoints.sentencepiece_models import all_pieces, open_sentencepiece
 
 UNKNOWN_TOKEN = "<unk>"  # noqa: S105 - a vocabulary entry, not a secret
 MAX_MISSING_RATIO = 0.5
@@ -59,13 +59,7 @@ def _check_marian(checkpoint: Checkpoint, report: Report) -> int:
     vocabulary = _vocabulary(checkpoint, VOCABULARY_FILE)
     if UNKNOWN_TOKEN not in vocabulary:
         raise ExportError(f"{source}: {VOCABULARY_FILE} has no {UNKNOWN_TOKEN}, the token of unknown characters")
-    # A token without an embedding would fail in the middle of a request.
-    largest, vocab_size = max(vocabulary.values()), checkpoint.config.vocab_size
-    if largest >= vocab_size:
-        raise ExportError(
-            f"{source}: {VOCABULARY_FILE} has a token {largest}, but the weights have {vocab_size} tokens, "
-            f"0 to {vocab_size - 1}"
-        )
+    _require_embeddings(checkpoint, vocabulary)
     target_file = _target_vocabulary_file(checkpoint)
     for sentencepiece_file, vocabulary_file in (
         (SOURCE_SENTENCEPIECE_FILE, VOCABULARY_FILE),
@@ -80,8 +74,8 @@ def _check_sentencepiece(checkpoint: Checkpoint, report: Report) -> int:
     _require_pieces(checkpoint.tokenizer.files[SOURCE_SENTENCEPIECE_FILE], vocabulary, VOCABULARY_FILE, report)
     if UNKNOWN_TOKEN not in vocabulary:
         raise ExportError(f"{checkpoint.provenance.source}: the vocabulary has no {UNKNOWN_TOKEN}")
-    _require_embeddings(checkpoint, max(vocabulary.values()))
-    return int(vocabulary[UNKNOWN_TOKEN])
+    _require_embeddings(checkpoint, vocabulary)
+    return vocabulary[UNKNOWN_TOKEN]
 
 
 def _check_tokenizer_json(checkpoint: Checkpoint, report: Report) -> int:
@@ -89,10 +83,13 @@ def _check_tokenizer_json(checkpoint: Checkpoint, report: Report) -> int:
     converted = tokenizer.converted.get(TOKENIZER_JSON_FILE)
     content = tokenizer.files[TOKENIZER_JSON_FILE].read_bytes() if converted is None else converted
     try:
-        backend = Tokenizer.from_str(content.decode("utf-8"))
-    except Exception as error:  # the package raises `Exception` itself
-        raise ExportError(f"{source}: {TOKENIZER_JSON_FILE} is not a tokenizer: {error}") from error
-    _require_embeddings(checkpoint, max(backend.get_vocab(with_added_tokens=True).values(), default=0))
+        backend = open_json_tokenizer(content)
+    except ValueError as error:
+        raise ExportError(
+            f"{source}: {TOKENIZER_JSON_FILE} is damaged, or no tokenizer that encodes every text: {error}; "
+            "download it again, or remove it if the checkpoint has a SentencePiece model"
+        ) from error
+    _require_numbers(checkpoint, TOKENIZER_JSON_FILE, backend.get_vocab(with_added_tokens=True).values())
     unknown = backend.token_to_id(UNKNOWN_TOKEN)
     # A byte-level vocabulary needs none.
     return checkpoint.config.pad_token_id if unknown is None else int(unknown)
@@ -107,22 +104,32 @@ def _check_moses_bpe(checkpoint: Checkpoint, report: Report) -> int:
     vocabulary = _vocabulary(checkpoint, VOCABULARY_FILE)
     if UNKNOWN_TOKEN not in vocabulary:
         raise ExportError(f"{checkpoint.provenance.source}: the vocabulary has no {UNKNOWN_TOKEN}")
-    _require_embeddings(checkpoint, max(vocabulary.values()))
+    _require_embeddings(checkpoint, vocabulary)
     return vocabulary[UNKNOWN_TOKEN]
 
 
 def _check_bytes(checkpoint: Checkpoint, report: Report) -> int:
-    _require_embeddings(checkpoint, _UNKNOWN_OF_BYTES + _NUM_BYTES)
+    _require_numbers(checkpoint, "the tokenizer", [_UNKNOWN_OF_BYTES + _NUM_BYTES])
     return _UNKNOWN_OF_BYTES
 
 
-def _require_embeddings(checkpoint: Checkpoint, largest: int) -> None:
+def _require_embeddings(checkpoint: Checkpoint, vocabulary: Mapping[str, int]) -> None:
+    """Raise `ExportError` for tokens of the vocabularies that the weights lack."""
+    _require_numbers(checkpoint, VOCABULARY_FILE, vocabulary.values())
+    if (target_file := _target_vocabulary_file(checkpoint)) != VOCABULARY_FILE:
+        num_targets = checkpoint.config.decoder_shape.vocab_size
+        _require_numbers(checkpoint, target_file, _vocabulary(checkpoint, target_file).values(), num_targets)
+
+
+def _require_numbers(
+    checkpoint: Checkpoint, file: str, numbers: Iterable[int], num_embeddings: int | None = None
+) -> None:
     # A token without an embedding would fail in the middle of a request.
-    vocab_size = checkpoint.config.vocab_size
-    if largest >= vocab_size:
+    size = checkpoint.config.vocab_size if num_embeddings is None else num_embeddings
+    if wrong := [number for number in numbers if not 0 <= number < size]:
         raise ExportError(
-            f"{checkpoint.provenance.source}: the tokenizer has a token {largest}, but the weights have {vocab_size} "
-            f"tokens, 0 to {vocab_size - 1}"
+            f"{checkpoint.provenance.source}: {file} has a token {wrong[0]}, but the weights have {size} tokens, "
+            f"0 to {size - 1}"
         )
 
 
@@ -151,18 +158,13 @@ def _require_pieces(path: Path, vocabulary: Mapping[str, int], vocabulary_file: 
 
 def _pieces(path: Path) -> list[str]:
     """Return the pieces of a SentencePiece model without its control pieces."""
-    content = path.read_bytes()
-    if not content:
-        raise ExportError(f"{path} is empty; a SentencePiece model is required")
     try:
-        model = SentencePieceProcessor(model_proto=content)
-    except RuntimeError as error:
-        raise ExportError(
-            f"{path} is not a SentencePiece model; if it is a pointer of Git LFS, fetch the file (git lfs pull)"
-        ) from error
+        model = open_sentencepiece(path)
+    except CheckpointError as error:
+        raise ExportError(str(error)) from error
     pieces = [
-        model.id_to_piece(piece)
-        for piece in range(model.get_piece_size())
+        name
+        for piece, name in enumerate(all_pieces(model))
         if not (model.is_control(piece) or model.is_unknown(piece) or model.is_unused(piece))
     ]
     if not pieces:
@@ -182,7 +184,7 @@ def _vocabulary(checkpoint: Checkpoint, name: str) -> dict[str, int]:
     try:
         raw = tokenizer.files[name].read_bytes() if name in tokenizer.files else tokenizer.converted[name]
         content = json.loads(raw.decode("utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ExportError(f"{origin} is not JSON: {error}") from error
     if not isinstance(content, dict) or not all(type(token_id) is int for token_id in content.values()):
         raise ExportError(f"{origin} is not a vocabulary; an object of tokens and their ids is required")

@@ -1,7 +1,7 @@
 """Extraction of downloaded archives, which are untrusted: ZIP (`.zip`, `.argosmodel`), tar, folders of packed files.
 
 Mozilla's repository of models has such folders: `model.ende.intgemm.alphas.bin.gz`, `vocab.ende.spm.gz`. Firefox
-downloads the same files packed with Zstandard.
+downloads the same files packed with Zstandard. Files that macOS adds to archives are left out.
 """
 
 import gzip
@@ -47,7 +47,8 @@ def extract(archive: Path, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     num_bytes = 0
     try:
-        for num_files, (name, blocks) in enumerate(_members(archive), 1):
+        members = ((name, blocks) for name, blocks in _members(archive) if not _is_of_macos(name))
+        for num_files, (name, blocks) in enumerate(members, 1):
             if num_files > MAX_FILES:
                 raise ValueError(f"{archive.name} must contain at most {MAX_FILES} files")
             path = folder / _safe(archive, name)
@@ -127,6 +128,12 @@ def _members(archive: Path) -> Iterator[tuple[str, Iterator[bytes]]]:
             # Links and devices are left out: a model is regular files.
             if entry.isfile() and (content := packed_tar.extractfile(entry)) is not None:
                 yield entry.name, _blocks(content)
+
+
+def _is_of_macos(name: str) -> bool:
+    """Return whether a file contains attributes of another one or of a folder in macOS."""
+    path = PurePosixPath(name)
+    return "__MACOSX" in path.parts or path.name == ".DS_Store" or path.name.startswith("._")
 
 
 def _safe(archive: Path, name: str) -> PurePosixPath:

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sentencepiece import SentencePieceProcessor
-
 from model.checkpoints.checkpoint import SourceTemplate, TokenizerFiles
 from model.checkpoints.hugging_face_files import CheckpointError, CheckpointFolder, read_settings
+from model.checkpoints.sentencepiece_models import all_pieces, open_sentencepiece
 
 TOKENIZER_JSON = "tokenizer.json"
 SENTENCEPIECE_FILES = ("sentencepiece.bpe.model", "spiece.model", "spm.model")
@@ -51,7 +50,7 @@ def read_tokenizer(folder: CheckpointFolder, template: SourceTemplate, numbers: 
     files = {"source.spm": sentencepiece}
     if vocabulary.is_file():
         return TokenizerFiles("sentencepiece", files | {_VOCABULARY: vocabulary}, template)
-    numbered = numbers.vocabulary(_pieces(sentencepiece))
+    numbered = numbers.vocabulary(all_pieces(open_sentencepiece(sentencepiece)))
     return TokenizerFiles("sentencepiece", files, template, {_VOCABULARY: json.dumps(numbered).encode()})
 
 
@@ -71,7 +70,7 @@ def language_tokens(folder: CheckpointFolder) -> dict[str, int]:
     if not sentencepiece.is_file():
         return {}
     listed = [token for token in _listed_tokens(folder.path) if _LANGUAGE_TOKEN.fullmatch(token)]
-    first = len(_pieces(sentencepiece)) + 1
+    first = open_sentencepiece(sentencepiece).get_piece_size() + 1
     return {token: first + index for index, token in enumerate(listed)}
 
 
@@ -85,18 +84,13 @@ def _listed_tokens(folder: Path) -> list[str]:
     return []
 
 
-def _pieces(path: Path) -> list[str]:
-    try:
-        model = SentencePieceProcessor(model_proto=path.read_bytes())
-    except RuntimeError as error:
-        raise CheckpointError(f"{path} is not a SentencePiece model: {error}") from error
-    return [model.id_to_piece(piece) for piece in range(model.get_piece_size())]
-
-
 def _byte_level_json(folder: Path) -> bytes:
     """Return tokenizer.json of a byte-level BPE in two files, as GPT-2 and BART have it."""
     vocabulary = read_settings(folder / _VOCABULARY).values
-    lines = (folder / _MERGES).read_text("utf-8").split("\n")
+    try:
+        lines = (folder / _MERGES).read_text("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise CheckpointError(f"{folder / _MERGES} is not UTF-8: {error}") from error
     merges = [line for line in lines if line and not line.startswith("#version")]
     add_prefix_space = read_settings(folder / "tokenizer_config.json", required=False).boolean(
         "add_prefix_space", False

@@ -10,7 +10,9 @@ import numpy as np
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
 
+from model.checkpoints.hugging_face_files import read_settings
 from model.checkpoints.language_codes import language_code
+from model.checkpoints.sentencepiece_models import open_sentencepiece
 from model.families.marian.language_tokens import language_tokens
 from model.training.tokens import TokenIds
 
@@ -213,8 +215,8 @@ def _no_vocabulary(size: int, reason: str) -> str:
 def read_vocabulary(folder: Path, target_language: str | None = None) -> JointVocabulary:
     """Read the vocabulary of a checkpoint.
 
-    A model with several targets requires the `target_language`. Raises ValueError if it does not have that language, or
-    if source and target have different token ids.
+    A model with several targets requires the `target_language`. Raises ValueError if it does not have that language,
+    if source and target have different token ids, or if a file is damaged.
     """
     if (folder / "target_vocab.json").exists():
         raise ValueError(f"{folder} must have one vocabulary for both languages. Given: 2")
@@ -223,8 +225,11 @@ def read_vocabulary(folder: Path, target_language: str | None = None) -> JointVo
         target_file = source_file  # a bundle contains equal files once
     if missing := [file for file in (source_file, target_file, folder / VOCABULARY_FILE) if not file.is_file()]:
         raise ValueError(f"{missing[0]} is missing; training requires a Marian checkpoint or its bundle")
+    for file in (source_file, target_file):
+        open_sentencepiece(file)
     source, target = source_file.read_bytes(), target_file.read_bytes()
-    numbers: dict[str, int] = json.loads((folder / VOCABULARY_FILE).read_text("utf-8"))
+    settings = read_settings(folder / VOCABULARY_FILE)
+    numbers = {piece: settings.integer(piece) for piece in (*settings.values, END, UNKNOWN, PADDING)}
     prefixes = language_tokens(numbers)
     if target_language is None or not prefixes:
         return JointVocabulary(source, numbers, target)

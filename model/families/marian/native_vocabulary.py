@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from sentencepiece import SentencePieceProcessor
-
 from model.checkpoints.checkpoint import TokenizerFiles
 from model.checkpoints.errors import CheckpointError
+from model.checkpoints.sentencepiece_models import all_pieces, open_sentencepiece
 from model.families.marian.description import read_yaml
 
 END: Final = "</s>"
@@ -55,15 +54,10 @@ def tokenizer_files(folder: Path, paths: tuple[Path, Path], vocabularies: Native
 
 
 def _pieces(path: Path) -> dict[str, int]:
-    content = path.read_bytes()
     if path.suffix == ".spm":
-        try:
-            model = SentencePieceProcessor(model_proto=content)
-            return {model.id_to_piece(index): index for index in range(model.get_piece_size())}
-        except (RuntimeError, UnicodeDecodeError) as error:
-            raise CheckpointError(f"{path.name} is not a SentencePiece model, or damaged") from error
+        return {piece: index for index, piece in enumerate(all_pieces(open_sentencepiece(path)))}
     try:
-        text = content.decode("utf-8")
+        text = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         raise CheckpointError(f"{path.name} is damaged: {error}") from error
     if path.suffix == ".txt":

@@ -4,8 +4,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cached_property
 
-from tokenizers import Tokenizer as Backend
-
+from bundle.json_tokenizer import open_json_tokenizer
 from bundle.loading import Bundle
 from bundle.tokenizer_files import TOKENIZER_JSON_FILE
 from server.text.tokenizers.base import BaseTokenizer
@@ -28,9 +27,7 @@ class JsonTokenizer(BaseTokenizer):
         super().__init__(config)
         special = config.special_tokens
         # Read here: the package's own reader fails with some valid paths.
-        self._backend: Backend = Backend.from_str(bundle.file(TOKENIZER_JSON_FILE).read_text("utf-8"))
-        self._backend.no_truncation()
-        self._backend.no_padding()
+        self._backend = open_json_tokenizer(bundle.file(TOKENIZER_JSON_FILE).read_bytes())
         self._backend.encode_special_tokens = True
         languages = {*config.first_language_tokens.values(), *config.tokenizer.source_language_tokens.values()}
         self._left_out = {special.end_of_sequence, special.padding, special.decoder_start, *languages}

@@ -55,6 +55,16 @@ def test_links_are_left_out(tmp_path: Path) -> None:
     assert _content(extract(archive, tmp_path / "out")) == {"config.json": b"{}"}
 
 
+def test_files_that_macos_adds_are_left_out(tmp_path: Path) -> None:
+    files = {"m/config.json": b"{}", "m/model/model.bin": b"weights"}
+    added = ("__MACOSX/._m", "__MACOSX/m/._config.json", "m/._config.json", "._m", ".DS_Store", "m/model/.DS_Store")
+    every = dict.fromkeys(added, b"\0\x05\x16\x07") | files
+    for archive in (_zip(tmp_path / "a.argosmodel", every), _tar(tmp_path / "a.tar.gz", every, {})):
+        folder = extract(archive, tmp_path / archive.name.replace(".", "-"))
+        assert folder.name == "m"
+        assert _content(folder) == {"config.json": b"{}", "model/model.bin": b"weights"}
+
+
 @pytest.mark.parametrize("name", ["../out.txt", "/etc/out.txt", "a/../../out.txt", "c:/out.txt", "..\\out.txt"])
 def test_a_path_out_of_the_folder_is_rejected_before_it_is_written(tmp_path: Path, name: str) -> None:
     for archive in (_zip(tmp_path / "a.zip", {name: b"x"}), _tar(tmp_path / "a.tar.gz", {name: b"x"}, {})):

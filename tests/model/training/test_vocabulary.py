@@ -53,6 +53,24 @@ def test_a_checkpoint_with_two_vocabularies_or_none_is_rejected(vocabulary: Join
 
 
 @pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ("source.spm", "garbage", r"source\.spm is not a SentencePiece model, or damaged"),
+        ("target.spm", "", r"target\.spm is empty"),
+        ("vocab.json", "[" * 100_000, r"vocab\.json: not readable as JSON"),
+        ("vocab.json", '{"</s>": 0, "<unk>": 1}', r"vocab\.json: `<pad>` must be a whole number\. Given: absent"),
+    ],
+)
+def test_a_damaged_file_is_named(
+    vocabulary: JointVocabulary, tmp_path: Path, file: str, content: str, reason: str
+) -> None:
+    vocabulary.write(tmp_path)
+    (tmp_path / file).write_text(content, "utf-8")
+    with pytest.raises(ValueError, match=reason):
+        read_vocabulary(tmp_path)
+
+
+@pytest.mark.parametrize(
     ("size", "way_out"), [(8000, r"Given: 8000; use --vocab-size"), (50, "more different characters")]
 )
 def test_a_size_that_the_text_does_not_allow_is_refused_with_one_that_it_does(size: int, way_out: str) -> None:

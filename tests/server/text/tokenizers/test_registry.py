@@ -1,3 +1,4 @@
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,23 @@ def test_every_kind_of_the_bundle_format_has_a_tokenizer_and_files() -> None:
 
 def test_a_bundle_without_a_kind_has_a_marian_tokenizer(default_bundle: Bundle) -> None:
     assert isinstance(open_tokenizer(default_bundle), MarianTokenizer)
+
+
+def test_a_tokenizer_that_panics_is_an_error_of_its_bundle(default_bundle: Bundle, tmp_path: Path) -> None:
+    model = {"type": "BPE", "vocab": {"a": 0}, "merges": []}
+    content = {
+        "version": "1.0",
+        "added_tokens": [],
+        "model": model,
+        "pre_tokenizer": {"type": "FixedLength", "length": 0},
+    }
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content), "utf-8")
+    tokenizer = default_bundle.config.tokenizer.model_copy(update={"kind": "tokenizer_json"})
+    config = default_bundle.config.model_copy(update={"tokenizer": tokenizer})
+    with pytest.raises(
+        BundleError, match="the tokenizer files cannot be read: ValueError: chunk size must be non-zero"
+    ):
+        open_tokenizer(replace(default_bundle, path=tmp_path, config=config))
 
 
 def test_words_need_the_vocabulary_only(default_bundle: Bundle, tmp_path: Path) -> None:
