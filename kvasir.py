@@ -40,6 +40,10 @@ def kvasir(
     ] = False,
 ) -> None:
     """Kvasir serves encoder-decoder Transformers."""
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise failure(f"the working directory cannot be used: {error.strerror}; change to another one") from error
 
 
 def _exit_at_once(number: int, frame: object) -> NoReturn:

@@ -9,5 +9,9 @@ _DEFAULT: Final = "~/.cache/kvasir"
 
 
 def home_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder that KVASIR_HOME names, or the default one. Raises `RuntimeError` if the user has no home."""
-    return Path(environment.get(VARIABLE) or _DEFAULT).expanduser()
+    """Return the folder that KVASIR_HOME names, or the default one. Raises ValueError if a user has no home."""
+    name = environment.get(VARIABLE) or _DEFAULT
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        raise ValueError(f"{name} is in the home of a user who has none; set {VARIABLE} to another folder") from None

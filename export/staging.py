@@ -17,6 +17,10 @@ def name_of(folder: Path) -> str:
 
 def require_empty(folder: Path) -> None:
     """Raise `ExportError` unless a folder is empty or missing."""
+    if folder.is_symlink() and not folder.exists():
+        raise ExportError(
+            f"{folder} is a link to {folder.readlink()}, which does not exist; create it or remove the link"
+        )
     if folder.exists() and not folder.is_dir():
         raise ExportError(f"{folder} is a file; choose another folder")
     if folder.exists() and (names := sorted(path.name for path in folder.iterdir())):

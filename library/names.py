@@ -51,7 +51,7 @@ def parse_name(name: str) -> ModelName:
         if address.hostname in HUB_HOSTS and _HUB_NAME.fullmatch(path):
             return ModelName("hub", path)
         return ModelName("url", name)
-    path_name = Path(name).expanduser()
+    path_name = Path(os.path.expanduser(name))  # noqa: PTH111 - which raises RuntimeError for unknown users
     if name and path_name.exists():
         return ModelName("path", str(path_name))
     if found := PAIR.fullmatch(name):

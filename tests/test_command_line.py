@@ -74,6 +74,9 @@ def test_numpy_starts_no_threads() -> None:
         ),
         (["serve", "--threads", "1", "--replicas", "2"], 2, "`replicas` must be at most `threads` (1). Given: 2"),
         (["export", "nowhere-at-all", "somewhere"], 1, "nowhere-at-all"),
+        (["pull", "~no-such-user/model"], 1, "Given: ~no-such-user/model, which does not exist"),
+        (["serve", "~no-such-user"], 1, "Given: ~no-such-user, which does not exist"),
+        (["export", "nowhere", "{folder}/" + 300 * "n"], 1, "cannot be used: file name too long"),
         (["loadtest", "--url", "ftp://host"], 1, "ftp://host"),
         (["train", "{folder}", "--data", "no.tsv", "--source", "en", "--target", "de"], 1, "no.tsv"),
         (["loadtest", "--scenario", "nothing"], 1, "unknown scenario nothing; available: "),
@@ -90,6 +93,29 @@ def test_an_error_is_one_line_on_standard_error(arguments: list[str], code: int,
     assert message in line
     assert "Traceback" not in "".join(progress)
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize("command", [["models"], ["pull", "en-fr"], ["remove", "en-fr"]])
+def test_a_home_of_nobody_is_named(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KVASIR_HOME", "~no-such-user/models")
+    result = _run(*command)
+    assert result.exit_code == 1
+    [line] = result.stderr.splitlines()
+    assert line.startswith("kvasir: ~no-such-user/models is in the home of a user who has none; set KVASIR_HOME")
+
+
+@pytest.mark.parametrize("command", [["serve"], ["pull", "."], ["translate", "--model", "nowhere"]])
+def test_a_working_directory_that_was_deleted_is_named(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "deleted"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    result = _run(*command)
+    assert result.exit_code == 1
+    [line] = result.stderr.splitlines()
+    assert line.startswith("kvasir: the working directory cannot be used: ")
 
 
 def test_load_scenarios_are_listed_with_descriptions() -> None:

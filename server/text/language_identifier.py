@@ -26,7 +26,7 @@ def load_identifier() -> LanguageIdentifier:
     """Return the model, loaded once a process."""
     try:
         home = home_folder(os.environ)
-    except RuntimeError:  # the user has none
+    except ValueError:  # the user has none
         home = None
     return open_identifier(home)
 

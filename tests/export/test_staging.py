@@ -26,6 +26,13 @@ def test_files_appear_at_the_end_in_a_new_folder_and_in_one_that_stays(
         require_empty(folder)
 
 
+def test_a_link_that_leads_nowhere_is_rejected_before_the_conversion(tmp_path: Path) -> None:
+    for name, target in (("broken", "missing"), ("loop", "loop")):
+        (tmp_path / name).symlink_to(target)
+        with pytest.raises(ExportError, match=f"{name} is a link to {target}, which does not exist; create it or"):
+            require_empty(tmp_path / name)
+
+
 def _fail(folder: Path) -> None:
     with staged(folder) as staging:
         (staging / "bundle.json").write_text("{}")
