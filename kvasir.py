@@ -79,6 +79,18 @@ def serve(context: typer.Context) -> None:
         raise typer.Exit(run(settings))
 
 
+def _exit_on_signals() -> None:
+    """Let signals that would end the process at once raise SystemExit, for the deletion of what is half made."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_DFL:  # nohup ignores SIGHUP
+            signal.signal(number, _exit_with_number)
+
+
+def _exit_with_number(number: int, frame: object) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # a second one would interrupt the deletion
+    raise SystemExit(128 + number)
+
+
 Precision = Literal["float32", "int8", "float16"]
 PrecisionFlag = Annotated[Precision, typer.Option(help="Precision of the weights; float16 is for GPUs.")]
 SourceFlag = Annotated[
@@ -117,6 +129,7 @@ def pull(
     ] = False,
 ) -> None:
     """Download models and convert them for `kvasir serve NAME`."""
+    _exit_on_signals()
     with one_line_errors(), needs_extra("export"):
         from library.command import pull_models
         from library.pull import PullOptions
@@ -269,6 +282,7 @@ def export(
     ] = "bundle",
 ) -> None:
     """Convert a checkpoint into a bundle, and verify the bundle."""
+    _exit_on_signals()
     with one_line_errors():
         with needs_extra("export"):
             from export.exporter import export_bundle
@@ -279,10 +293,13 @@ def export(
             typer.echo(f"{checkpoint} is in {bundle}: kvasir train FOLDER --init {bundle} …")
             return
         if to == "marian":
+            from export.staging import require_empty, staged
             from model.families.marian.npz_writing import write_marian_npz
             from model.families.registry import read_checkpoint
 
-            write_marian_npz(read_checkpoint(checkpoint), bundle, lambda message: typer.echo(message, err=True))
+            require_empty(bundle)
+            with staged(bundle) as staging:
+                write_marian_npz(read_checkpoint(checkpoint), staging, lambda message: typer.echo(message, err=True))
             typer.echo(f"{checkpoint} is in {bundle}: marian-decoder -c {bundle}/decoder.yml")
             return
         written = export_bundle(

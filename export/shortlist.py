@@ -1,6 +1,5 @@
 """A lexical shortlist as a part of a bundle: its file, and the inputs of the decoder graph for lists of tokens."""
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from bundle.shortlist import read_shortlist
 from export.graphs.best_tokens_operator import BEST_LISTED_TOKENS, BEST_TOKENS, LISTED_LOGITS
 from export.graphs.onnx_function import DOMAIN
 from export.int8.operators import add_functions
+from model.temporary_folders import temporary_folder
 
 _OUTPUT_WEIGHT = "output_weight"
 
@@ -26,14 +26,14 @@ def add_shortlist(bundle: Bundle, shortlist: Path) -> Bundle:
     """
     require_shortlist_support(bundle.config)
     read_shortlist(shortlist, bundle.config.shapes)
-    with tempfile.TemporaryDirectory(dir=bundle.path, prefix=".shortlist-") as temporary:
-        changed = {names.SHORTLIST_FILE: Path(temporary) / names.SHORTLIST_FILE}
+    with temporary_folder(bundle.path, ".shortlist-") as temporary:
+        changed = {names.SHORTLIST_FILE: temporary / names.SHORTLIST_FILE}
         changed[names.SHORTLIST_FILE].write_bytes(shortlist.read_bytes())
         inputs = bundle.config.decoder_inputs
         if not bundle.config.has_shortlist:
             # Weights in a file of their own stay there.
             graph = onnx.load(bundle.file(names.DECODER_FILE), load_external_data=False)
-            changed[names.DECODER_FILE] = Path(temporary) / names.DECODER_FILE
+            changed[names.DECODER_FILE] = temporary / names.DECODER_FILE
             onnx.save(_with_lists(graph), changed[names.DECODER_FILE])
             inputs = (*inputs, *names.LIST_INPUTS)
         records = {name: record_file(path) for name, path in changed.items()}

@@ -1,13 +1,15 @@
 """Folders that are written as a whole or not at all."""
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from bundle.manifest import MANIFEST_FILE
 from export.checkpoint_checks import ExportError
+from model.temporary_folders import delete_abandoned, temporary_folder
+
+_PREFIX = ".kvasir-export-"
 
 
 def name_of(folder: Path) -> str:
@@ -16,15 +18,17 @@ def name_of(folder: Path) -> str:
 
 
 def require_empty(folder: Path) -> None:
-    """Raise `ExportError` unless a folder is empty or missing."""
+    """Raise `ExportError` unless a folder is empty or missing. What a killed export left in it is deleted."""
     if folder.is_symlink() and not folder.exists():
         raise ExportError(
             f"{folder} is a link to {folder.readlink()}, which does not exist; create it or remove the link"
         )
     if folder.exists() and not folder.is_dir():
         raise ExportError(f"{folder} is a file; choose another folder")
-    if folder.exists() and (names := sorted(path.name for path in folder.iterdir())):
-        raise ExportError(f"{folder} is not empty, it contains {names[0]}; remove it or choose another folder")
+    if folder.exists():
+        delete_abandoned(folder, _PREFIX)
+        if names := sorted(path.name for path in folder.iterdir()):
+            raise ExportError(f"{folder} is not empty, it contains {names[0]}; remove it or choose another folder")
 
 
 @contextmanager
@@ -36,13 +40,17 @@ def staged(folder: Path) -> Iterator[Path]:
     is_there = folder.is_dir()
     parent = folder if is_there else folder.parent
     parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=parent, prefix=f".{name_of(folder)}-") as temporary:
-        staging = Path(temporary) / "staged"
-        staging.mkdir()
+    with temporary_folder(parent, _PREFIX) as staging:
         yield staging
         if not is_there:
             staging.rename(folder)
             return
         # A folder without a manifest is no bundle.
-        for path in sorted(staging.iterdir(), key=lambda path: path.name == MANIFEST_FILE):
-            path.rename(folder / path.name)
+        names = sorted((path.name for path in staging.iterdir()), key=lambda name: name == MANIFEST_FILE)
+        try:
+            for name in names:
+                (staging / name).rename(folder / name)
+        except BaseException:  # a signal, too
+            for name in names:
+                (folder / name).unlink(missing_ok=True)
+            raise

@@ -3,8 +3,6 @@
 import contextlib
 import fcntl
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Final
 from bundle.home_folder import home_folder
 from bundle.loading import load_bundle
 from bundle.manifest import BundleConfig, BundleError
+from model.temporary_folders import temporary_folder
 
 ORIGIN_FILE: Final = "origin.json"
 
@@ -91,9 +90,8 @@ class Home:
     def remove(self, folder: Path) -> None:
         """Delete a model. Servers that have it open keep it until they end."""
         # In one move, so that no other process sees half of it.
-        doomed = self.root / f".removed-{os.getpid()}-{folder.name}"
-        folder.rename(doomed)
-        shutil.rmtree(doomed)
+        with temporary_folder(self.root, ".removed-") as doomed:
+            folder.rename(doomed / folder.name)
 
     @contextlib.contextmanager
     def lock(self, folder: Path, report: Callable[[str], None]) -> Iterator[None]:

@@ -3,7 +3,6 @@
 import hashlib
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from library.registry_download import read_registry
 from model.checkpoints.archives import extract, is_archive
 from model.checkpoints.download import Progress, RemoteFile, download, no_progress
 from model.checkpoints.hub import card_licence, download_model
+from model.temporary_folders import temporary_folder
 
 Report = Callable[[str], None]
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}")
@@ -128,9 +128,9 @@ def _pull_model(
         if model.kind == "hub" and name != model.text:
             report(f"{name} is {model.text}")
         home.root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=home.root, prefix=".pull-") as temporary:
-            fetched = _fetch(model, options, home, Path(temporary), report, progress)
-            staged = Path(temporary) / "bundle"
+        with temporary_folder(home.root, ".pull-") as temporary:
+            fetched = _fetch(model, options, home, temporary, report, progress)
+            staged = temporary / "bundle"
             _make_bundle(fetched, staged, model, options, report)
             home.add(staged, folder, _with_languages(fetched.origin, options))
         if model.kind == "url":
@@ -167,10 +167,10 @@ def _pull_registered(
         fetch_model(chosen, files, progress)
         if options.download_only:
             return files
-        with tempfile.TemporaryDirectory(dir=home.root, prefix=".pull-") as temporary:
+        with temporary_folder(home.root, ".pull-") as temporary:
             origin = Origin(key, address, LICENCE)
             fetched = _Fetched(files, origin, f"{key}@{version}" if version else key)
-            staged = Path(temporary) / "bundle"
+            staged = temporary / "bundle"
             model = ModelName("path", name)
             source, target = language_tag(pair[1]), language_tag(pair[2])
             languages = replace(options, source=options.source or [source], target=options.target or [target])

@@ -18,13 +18,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.fixture(autouse=True)
 def _process_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Restore what commands change in their process: the log, and the signal of a broken pipe."""
+    """Restore what commands change in their process: the log, and the handlers of signals."""
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", list(root.handlers))
     monkeypatch.setattr(root, "level", root.level)
-    handler = signal.getsignal(signal.SIGPIPE)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGPIPE, signal.SIGTERM, signal.SIGHUP)}
     yield
-    signal.signal(signal.SIGPIPE, handler)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 def _run(*arguments: str, text: str | bytes | None = None) -> Result:

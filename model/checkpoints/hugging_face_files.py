@@ -4,11 +4,11 @@ import atexit
 import hashlib
 import json
 import pickle
-import shutil
 import struct
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -21,6 +21,7 @@ from torch import Tensor
 from model.checkpoints.archives import extract, is_archive
 from model.checkpoints.errors import CheckpointError as CheckpointError
 from model.checkpoints.hub import download_model
+from model.temporary_folders import temporary_folder
 
 CONFIG_FILE = "config.json"
 # In order of preference. safetensors comes first: it cannot contain code.
@@ -121,8 +122,9 @@ def find_checkpoint(
     if path.is_file() and path.suffix == ".pt":
         return CheckpointFolder(path.parent, path.stem, path.name)
     if path.exists() and is_archive(path):
-        folder = Path(tempfile.mkdtemp(prefix="kvasir-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        until_exit = ExitStack()
+        atexit.register(until_exit.close)
+        folder = until_exit.enter_context(temporary_folder(Path(tempfile.gettempdir()), "kvasir-checkpoint-"))
         try:
             return CheckpointFolder(extract(path, folder / "extracted"), path.name.partition(".")[0])
         except ValueError as error:

@@ -1,3 +1,6 @@
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,6 +40,33 @@ def _fail(folder: Path) -> None:
     with staged(folder) as staging:
         (staging / "bundle.json").write_text("{}")
         raise OSError("full")
+
+
+def _stage_beside_a_folder_of_that_name(folder: Path, name: str) -> None:
+    with staged(folder) as staging:
+        (staging / "encoder.onnx").write_bytes(b"new")
+        (staging / name).write_bytes(b"new")
+        (folder / name).mkdir()
+
+
+def test_files_that_were_moved_are_deleted_if_another_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"bundle\.json"):
+        _stage_beside_a_folder_of_that_name(tmp_path, "bundle.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["bundle.json"]
+
+
+def test_what_a_killed_export_left_in_the_folder_is_deleted(tmp_path: Path) -> None:
+    script = (
+        "import os, pathlib, signal, sys\n"
+        "from export.staging import staged\n"
+        "with staged(pathlib.Path(sys.argv[1])) as staging:\n"
+        "    (staging / 'encoder.onnx').write_bytes(b'half')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script, tmp_path], check=False).returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 1
+    require_empty(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
