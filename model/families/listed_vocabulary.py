@@ -50,8 +50,13 @@ def read_tokenizer(
     numbers = {token: index for index, token in enumerate(vocabularies.source)}
     is_opennmt = _OPENNMT_PADDING in numbers
     adds_end = special.adds_end or not is_opennmt
-    before = (numbers[special.beginning],) if special.adds_beginning or begins_source else ()
-    template = SourceTemplate(before, (numbers[special.end],) if adds_end else ())
+    before = (special.beginning,) if special.adds_beginning or begins_source else ()
+    after = (special.end,) if adds_end else ()
+    if missing := [token for token in (*before, *after) if token not in numbers]:
+        raise CheckpointError(
+            f"the vocabulary of {folder.name} has no {missing[0]!r}, which its settings add to every source"
+        )
+    template = SourceTemplate(tuple(map(numbers.__getitem__, before)), tuple(map(numbers.__getitem__, after)))
     converted = {_VOCABULARY: _numbered(vocabularies.source, special)}
     if vocabularies.target != vocabularies.source:
         converted[_TARGET_VOCABULARY] = _numbered(vocabularies.target, special)
