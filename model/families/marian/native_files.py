@@ -91,7 +91,11 @@ def find_languages(folder: Path, files: NativeFiles) -> Languages:
 def _decoder_settings(folder: Path, models: Iterable[Path]) -> dict[str, object]:
     """Return the first settings of a decoder in the folder that name a model of it."""
     candidates = [model.with_name(f"{model.name}.decoder.yml") for model in models]
-    candidates += [folder / "decoder.yml", *sorted(folder.glob("*.decoder.yml")), *sorted(folder.glob("config*.yml"))]
+    candidates += [
+        folder / "decoder.yml",
+        *sorted(folder.glob("[!.]*.decoder.yml")),
+        *sorted(folder.glob("config*.yml")),
+    ]
     for path in candidates:
         if path.is_file() and path.stat().st_size <= _MAX_YAML_BYTES:
             settings = read_yaml(path.read_text("utf-8", errors="replace"), path.name)

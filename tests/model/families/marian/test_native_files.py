@@ -22,6 +22,7 @@ def test_a_folder_of_bergamot_is_read_as_it_lies_on_disk(tmp_path: Path) -> None
     for name in ("config.intgemm8bitalpha.yml", "config.bergamot.yml"):
         (folder / name).write_text(json.dumps(settings), "utf-8")
     (folder / "catalog-entry.yml").write_text("name: tiny11\n", "utf-8")
+    (folder / "._model.npz.decoder.yml").write_bytes(b"\0\x05\x16\x07")  # attributes, of macOS
     checkpoint = read_checkpoint(str(folder))
     # The vocabulary, which both directions share, is named after the other one.
     assert (checkpoint.languages.source, checkpoint.languages.target) == (("en",), ("de",))

@@ -181,6 +181,16 @@ def test_a_file_of_pytorch_before_1_6_is_read(tmp_path: Path) -> None:
     assert all(torch.equal(weights[name], expected[name]) for name in expected)
 
 
+def test_one_of_several_files_must_be_named_and_those_of_macos_are_none(tmp_path: Path) -> None:
+    file, _ = _write(tmp_path / "trained", ties=True, qkv_biases=True, activation="relu")
+    file.with_name("._model.pt").write_bytes(b"\0\x05\x16\x07")
+    assert read_checkpoint(file.parent).provenance.family == "opennmt-py"
+    file.with_name("step_5000.pt").write_bytes(file.read_bytes())
+    with pytest.raises(CheckpointError, match=r"has 2 checkpoints: model\.pt step_5000\.pt; name one .*/model\.pt$"):
+        read_checkpoint(file.parent)
+    assert read_checkpoint(file).provenance.family == "opennmt-py"
+
+
 def test_a_tokenizer_that_is_no_sentencepiece_model_is_an_error(tmp_path: Path) -> None:
     file, _ = _write(tmp_path / "trained", ties=True, qkv_biases=True, activation="relu")
     file.with_name("source.spm").write_bytes(b"garbage")
