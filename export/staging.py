@@ -28,6 +28,8 @@ def require_empty(folder: Path) -> None:
     if folder.exists():
         delete_abandoned(folder, _PREFIX)
         if names := sorted(path.name for path in folder.iterdir()):
+            if names[0].startswith(_PREFIX):
+                raise ExportError(f"another process exports to {folder}; wait for its end or choose another folder")
             raise ExportError(f"{folder} is not empty, it contains {names[0]}; remove it or choose another folder")
 
 

@@ -55,6 +55,13 @@ def test_files_that_were_moved_are_deleted_if_another_cannot_be(tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir()] == ["bundle.json"]
 
 
+def test_a_folder_of_a_running_export_is_not_offered_for_removal(tmp_path: Path) -> None:
+    with staged(tmp_path) as staging:
+        with pytest.raises(ExportError, match=r"another process exports to .*; wait for its end"):
+            require_empty(tmp_path)
+        assert staging.is_dir()
+
+
 def test_what_a_killed_export_left_in_the_folder_is_deleted(tmp_path: Path) -> None:
     script = (
         "import os, pathlib, signal, sys\n"
