@@ -47,6 +47,10 @@ def t5_languages(folder: CheckpointFolder, config: Settings) -> Languages:
     return Languages(source, target)
 
 
+def _entries(listed: object) -> list[object]:
+    return listed if isinstance(listed, list) else []
+
+
 def is_translation_task(name: str) -> bool:
     """Return whether a task in config.json translates between two languages."""
     return _TASK.fullmatch(name) is not None
@@ -60,7 +64,10 @@ def _target_tokens(folder: CheckpointFolder) -> list[str]:
     values = read_settings(path).values
     model, added = values.get("model"), values.get("added_tokens")
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
-    pieces: list[object] = [entry[0] for entry in vocabulary] if isinstance(vocabulary, list) else []
-    pieces += [entry.get("content") for entry in added] if isinstance(added, list) else []
+    pieces: list[object] = []
+    for entry in (*_entries(vocabulary), *_entries(added)):
+        match entry:
+            case [piece, *_] | {"content": piece}:
+                pieces.append(piece)
     found = (_TARGET_TOKEN.fullmatch(piece) for piece in pieces if isinstance(piece, str))
     return list(dict.fromkeys(match[1] for match in found if match))
