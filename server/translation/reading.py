@@ -170,7 +170,7 @@ class TextReader:
         checkpoint()
         text = replace_lone_surrogates(text)
         sources: dict[str, TokenIds] = {}
-        in_full = spelled_out(request.source).in_full
+        in_full = spelled_out(request.source, request.target).in_full
 
         def fits(part: str) -> bool:
             checkpoint()
@@ -213,7 +213,7 @@ class TextReader:
     def _sentences(self, index: int, unit: Unit, request: TranslationRequest) -> list[Sentence]:
         """Divide a unit between protected spans, which count as many tokens as their masks."""
         masked = unit.masked(_MASK, kinds=OPAQUE)
-        fits = partial(self._fits, spelled_out(request.source))
+        fits = partial(self._fits, spelled_out(request.source, request.target))
         is_whole = request.options.is_about_whole_texts
         found: list[Sentence] = []
         for segment, start, end in _spans([whole(masked)] if is_whole else split(masked, request.source, fits)):

@@ -52,7 +52,7 @@ class RequestBuilder:
         self._tokenizer = tokenizer
         self._source = source
         self._target = target
-        self._spelled_out = spelled_out(source)
+        self._spelled_out = spelled_out(source, target)
         self._deadline = deadline
         self._cacheable = cacheable
 

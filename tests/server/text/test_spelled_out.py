@@ -1,8 +1,12 @@
-"""Abbreviations in full, and the positions of both forms."""
+"""Abbreviations and eras as models read them, and the positions of both forms."""
 
 import pytest
 
 from server.text.spelled_out import spelled_out
+
+GERMAN = spelled_out("de", "fr")
+TO_ENGLISH = spelled_out("de", "en")
+TO_GERMAN = spelled_out("en", "de")
 
 
 @pytest.mark.parametrize(
@@ -23,22 +27,87 @@ from server.text.spelled_out import spelled_out
     ],
 )
 def test_an_abbreviation_is_spelled_out_where_the_sentence_goes_on(text: str, read: str) -> None:
-    assert spelled_out("de").in_full(text) == spelled_out("de-CH").in_full(text) == read
-    assert spelled_out("").in_full(text) == spelled_out("fr").in_full(text) == text
+    assert GERMAN.in_full(text) == spelled_out("de-CH", "en-GB").in_full(text) == read
+    assert spelled_out("", "de").in_full(text) == spelled_out("fr", "de").in_full(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Im 19. Jh. und im 20. Jh.", "Im 19. Jahrhundert und im 20. Jahrhundert."),
+        ("Nach 2 Std. 15 Min. oder (1 Std.) kam er.", "Nach 2 Stunden 15 Minuten oder (1 Stunde) kam er."),
+        ("Nach 1,1 Std. und 21 Std. kam er.", "Nach 1,1 Stunden und 21 Stunden kam er."),
+        ("Art. 3 GG, Kap. 2 und Tab. 7", "Artikel 3 GG, Kapitel 2 und Tabelle 7"),
+        ("1 Mio. Euro, 5 Mrd. Euro", "1 Million Euro, 5 Milliarden Euro"),
+        ("Eine neue Art. Die Min. sind um.", "Eine neue Art. Die Min. sind um."),
+    ],
+)
+def test_some_abbreviations_stand_beside_numbers(text: str, read: str) -> None:
+    assert GERMAN.in_full(text) == read
+
+
+def test_units_of_time_stand_behind_numbers_and_sections_before() -> None:
+    text = "After 1 min. 30 sec. of 2 hrs. see sec. 5, Fig. 3."
+    read = "After 1 minute 30 seconds of 2 hours see section 5, Figure 3."
+    assert spelled_out("en", "fr").in_full(text) == read
 
 
 def test_english_initials_keep_their_capitals() -> None:
     text = "The U.S. Army was on Mt. Hood, approx. 5 miles away. It was in the U.S."
-    read = "The US Army was on Mount Hood, about 5 miles away. It was in the U.S."
-    assert spelled_out("en-GB").in_full(text) == read
+    read = "The US Army was on Mount Hood, about 5 miles away. It was in the US."
+    assert spelled_out("en-GB", "fr").in_full(text) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Er starb 44 v. Chr. in Rom.", "Er starb 44 BC in Rom."),
+        ("Von 5 v.Chr. bis ins 1. Jh. n. Chr.", "Von 5 BC bis ins 1. Jahrhundert AD."),
+        ("§ 5 Abs. 2 S. 1 und Abs. 3 (S. 12)", "§ 5 paragraph 2 S. 1 und paragraph 3 (p. 12)"),
+        ("Siehe Abb. 3 auf S. vier.", "Siehe Figure 3 auf S. vier."),
+    ],
+)
+def test_models_into_english_read_what_english_writes(text: str, read: str) -> None:
+    assert TO_ENGLISH.in_full(text) == read
+    assert all(each not in GERMAN.in_full(text) for each in ("BC", "AD", "p.", "paragraph", "Figure"))
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("He died in 44 BC.", "He died in 44 v. Chr."),
+        ("In 44 B.C., and in the 5th century BCE (AD 79).", "In 44 v. Chr., and in the 5th century v. Chr. (AD 79)."),
+        ('"From 5 B.C. to 79 A.D."', '"From 5 v. Chr. to 79 n. Chr."'),
+        ("Vancouver, BC, has 5 BCs and CE marks", "Vancouver, BC, has 5 BCs and CE marks"),
+        ("See invoice no. 2024-118 and No. 5.", "See invoice Nr. 2024-118 and Nr. 5."),
+        ("I said no. 5 I said: no. Yes.", "I said Nr. 5 I said: no. Yes."),
+    ],
+)
+def test_models_into_german_read_what_german_writes(text: str, read: str) -> None:
+    assert TO_GERMAN.in_full(text) == read
+    assert spelled_out("en", "fr").in_full(text) == text
 
 
 def test_ranges_are_those_of_the_text_with_its_abbreviations() -> None:
     text = "A u. a. B inkl. C."
-    read = spelled_out("de").in_full(text)
+    read = GERMAN.in_full(text)
     words = ["A", "unter", "anderem", "B", "einschließ", "lich", "C", "."]
-    found = spelled_out("de").ranges_in(text, [(read.index(word), read.index(word) + len(word)) for word in words])
+    found = GERMAN.ranges_in(text, [(read.index(word), read.index(word) + len(word)) for word in words])
     assert [text[start:end] for start, end in found] == ["A", "u. a", "u. a", "B", "inkl", "inkl", "C", "."]
     ends = [(0, 0), (len(read), len(read))]
-    assert spelled_out("de").ranges_in(text, ends) == [(0, 0), (len(text), len(text))]
-    assert spelled_out("en").ranges_in(text, [(0, 5)]) == spelled_out("de").ranges_in("A B.", [(0, 5)]) == [(0, 5)]
+    assert GERMAN.ranges_in(text, ends) == [(0, 0), (len(text), len(text))]
+    assert TO_GERMAN.ranges_in(text, [(0, 5)]) == GERMAN.ranges_in("A B.", [(0, 5)]) == [(0, 5)]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("In 44 BC.", {"44": "44", "v": "BC", "Chr": "BC", ".": "."}),
+        ("In 44 BC we", {"v.": "BC", "Chr.": "BC", "we": "we"}),
+    ],
+)
+def test_ranges_of_an_era_without_a_full_stop(text: str, words: dict[str, str]) -> None:
+    read = TO_GERMAN.in_full(text)
+    ranges = [(read.rindex(word), read.rindex(word) + len(word)) for word in words]
+    found = TO_GERMAN.ranges_in(text, ranges)
+    assert [text[start:end] for start, end in found] == list(words.values())

@@ -8,6 +8,7 @@ from bundle.loading import Bundle
 from server.interface.decoding_options import DecodingOptions
 from server.text.protection import found_items
 from server.text.protection.means import Means
+from server.text.spelled_out import spelled_out
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.types import Translation, TranslationRequest
@@ -96,7 +97,8 @@ def test_an_answer_in_the_notation_of_the_target_stays_as_it_is(bundle: Bundle) 
 def test_an_item_is_written_in_the_notation_of_the_target(
     bundle: Bundle, text: str, answer: str, translation: str
 ) -> None:
-    [found] = _translate(Answering(bundle, {text.replace("p.m. ", "pm "): answer}), text)
+    read = spelled_out("en", "de").in_full(text.replace("p.m. ", "pm "))
+    [found] = _translate(Answering(bundle, {read: answer}), text)
     assert found.text == translation
 
 

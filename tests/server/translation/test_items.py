@@ -17,6 +17,7 @@ from server.text.items.survival import Answer
 from server.text.protection.means import Means
 from server.text.readers.placeholders import Kind, find_placeholders
 from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.spelled_out import spelled_out
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
@@ -93,10 +94,11 @@ def _num_lost(source: str, translation: str) -> int:
 
 
 def test_a_model_that_copies_everything_is_left_alone(bundle: Bundle, sentences: list[str]) -> None:
+    assert len(sentences) == NUM_SENTENCES
+    sentences = [each for each in sentences if spelled_out("en", "de").in_full(each) == each]  # models read `Nr. 5`
     engine = EchoGenerator(bundle)
     translations = _translate(engine, *sentences)
     tokenizer = open_tokenizer(bundle)
-    assert len(sentences) == NUM_SENTENCES
     assert len(engine.batches) == 1  # no second attempt
     raw = [tokenizer.decode(tokenizer.encode(sentence).tolist()) for sentence in sentences]
     assert [each.text for each in translations] == raw
