@@ -1,4 +1,4 @@
-"""Abbreviations and eras that models misread, as models read them best."""
+"""Abbreviations, eras and Roman ordinals that models misread, as models read them best."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -67,6 +67,13 @@ _BEHIND_NUMBERS: _Table = {
         "CE": "n. Chr.",
     },
 }
+# `Karl V. war`. An `L.` alone is an initial, and so are most letters before a capital: `Otto V. Klein`.
+_ORDINALS = {
+    "de": r"(?<=[^\W\d_A-Z] )(?=[IVXL]+\.)(?!L\.)(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3})\."
+    r"(?=[,;:)]|\s+(?:[^\W_A-ZÄÖÜ]|\())"
+}
+_ORDINAL_ENDS = ("I.", "V.", "X.", "L.")
+
 _BEGIN = r"(?<![\w.])"
 _NO_UNIT = r"(?<!\d )"  # `5 min. 30 s` has minutes, and `Abs. 2 S. 1` has no page
 _BEHIND = "|".join(
@@ -89,7 +96,7 @@ _OF_ONE = {
 
 
 class SpelledOut:
-    """What models read for the abbreviations of one language, for translations into another one. Thread-safe."""
+    """The abbreviations of a language, as models into another one read them. Thread-safe."""
 
     def __init__(self, source: str, target: str) -> None:
         in_full, before, behind = (
@@ -97,14 +104,15 @@ class SpelledOut:
             for table in (_IN_FULL, _BEFORE_NUMBERS, _BEHIND_NUMBERS)
         )
         self._in_full = {"inside": in_full, "before": before, "behind": behind}
+        ordinals = _ORDINALS.get(source, "(?!)")
         self._pattern = re.compile(
             f"{_BEGIN}{_NO_UNIT}(?:(?P<inside>{_any_of(in_full, _INSIDE)})|(?P<before>{_any_of(before, _BEFORE)}))"
-            f"|(?:{_BEHIND})(?P<behind>{_any_of(behind, _INSIDE)})"
+            f"|(?:{_BEHIND})(?P<behind>{_any_of(behind, _INSIDE)})|{ordinals}"
         )
         # A search for these takes a tenth of the pattern's time.
         written = [*in_full, *before, *behind]
         self._without_stop = tuple(each for each in written if not each.endswith("."))
-        self._parts = tuple(written)
+        self._parts = (*written, *(_ORDINAL_ENDS if source in _ORDINALS else ()))
 
     def in_full(self, text: str) -> str:
         """Return a text as the model reads it; fast if no full stop is inside."""
@@ -139,7 +147,12 @@ class SpelledOut:
             return
         for match in self._pattern.finditer(text):
             start, end = match.span()
-            abbreviations = self._in_full[match.lastgroup or ""]
+            if match.lastgroup is None:
+                if not text[text.rfind(" ", 0, start - 1) + 1].isupper():
+                    continue  # `im II. und III. Teil`
+                yield start, end, text[start : end - 1]
+                continue
+            abbreviations = self._in_full[match.lastgroup]
             written = match.group()
             in_full = abbreviations.get(written) or abbreviations[written + "."]
             if text[end : end + 1] == ".":

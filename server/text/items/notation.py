@@ -92,6 +92,11 @@ def ordinal(number: str, language: str) -> str:
     return number + _ORDINAL_ENDS.get(language.partition("-")[0], "")
 
 
+def numeral(numeral: str, language: str) -> str:
+    """Return the Roman number of a ruler as a language writes it: with the full stop of its ordinal numbers."""
+    return numeral + ("." if _ORDINAL_ENDS.get(language.partition("-")[0]) == "." else "")
+
+
 def numero(language: str) -> str:
     """Return the abbreviation of "number" before one, with the space behind it; the English one by default."""
     return _NUMEROS.get(language.partition("-")[0], "No. ")

@@ -7,8 +7,9 @@ import regex
 
 from server.text.items.compounds import CURRENCY_SIGN
 from server.text.items.kinds import NUMERIC, ItemKind
-from server.text.items.notation import numero, ordinal, with_currency
+from server.text.items.notation import numeral, numero, ordinal, with_currency
 from server.text.items.patterns import CURRENCY_WORDS, MAGNITUDES, NUMBERS, NUMERO_SIGN
+from server.text.items.rulers import RULERS
 from server.text.items.spoken_times import spoken_minutes
 from server.text.items.words import currency_pattern
 from server.text.items.written_dates import MONTH
@@ -44,6 +45,7 @@ _STARS_BEFORE = regex.compile(r"[*•][*•\s-]*$")
 _MAGNITUDE_AND_SIGN = regex.compile(
     rf"(?P<magnitude>[ \u00a0\u202f]{MAGNITUDES})?(?:[ \u00a0\u202f]?(?P<sign>[$€£¥]))?(?!\w)"
 )
+_WORD_BEFORE = regex.compile(r"(\w+) $")
 _CLAUSE_END = regex.compile(r"\s*(?:[.,;:!?)]|$)")
 
 
@@ -60,6 +62,8 @@ def with_edges(found: FoundItem, text: str, sentence: str, notation: Notation) -
         return with_unit(found, text, sentence)
     if kind is ItemKind.MONEY:
         return _with_currency_sign(found, text, notation)
+    if kind is ItemKind.NUMERAL:
+        return _with_numeral_stop(found, text, sentence, notation)
     if kind is ItemKind.NUMBER:
         if _is_counter(found, sentence, text) and (suffix := _ENGLISH_ORDINAL.match(text, found.end)):
             return replace(found, end=suffix.end())
@@ -202,6 +206,15 @@ def _with_german_ordinal(found: FoundItem, text: str, sentence: str, notation: N
     if not (is_ordinal and notation.localizes) or not number.isdecimal() or not _ORDINAL_DOT.match(text, found.end):
         return found
     return replace(found, end=found.end + 1, output=ordinal(number, notation.target))
+
+
+def _with_numeral_stop(found: FoundItem, text: str, sentence: str, notation: Notation) -> FoundItem:
+    """Return the Roman number of a ruler as the target language writes it: `Charles III.` in German."""
+    name = _WORD_BEFORE.search(sentence, 0, found.item.start)
+    is_ruler = name is not None and name[1] in RULERS
+    if not (is_ruler and notation.localizes and found.output == found.item.shown) or text[found.end :][:1] in (".", ""):
+        return found
+    return replace(found, output=numeral(found.item.text, notation.target))
 
 
 def _with_numero(found: FoundItem, text: str, sentence: str, notation: Notation) -> FoundItem:

@@ -1,4 +1,4 @@
-"""Abbreviations and eras as models read them, and the positions of both forms."""
+"""Abbreviations, eras and ordinals as models read them, and the positions of both forms."""
 
 import pytest
 
@@ -88,6 +88,22 @@ def test_models_into_german_read_what_german_writes(text: str, read: str) -> Non
     assert spelled_out("en", "fr").in_full(text) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Karl V. war müde, Karl III. (der Dicke) nicht.", "Karl V war müde, Karl III (der Dicke) nicht."),
+        ("Johannes Paul II., Papst, rief Peter I. 1721.", "Johannes Paul II, Papst, rief Peter I 1721."),
+        ("Das ist im II. und III. Teil, nach Otto L. und Otto V. Klein.",) * 2,
+        ("Das war Karl III. Er kam nie.",) * 2,
+        ("Das war Karl III.",) * 2,
+        ("Anna IVX. kam. Anna C. kam.",) * 2,
+    ],
+)
+def test_a_roman_ordinal_has_no_full_stop_inside_a_sentence(text: str, read: str) -> None:
+    assert GERMAN.in_full(text) == read
+    assert TO_GERMAN.in_full(text) == text
+
+
 def test_ranges_are_those_of_the_text_with_its_abbreviations() -> None:
     text = "A u. a. B inkl. C."
     read = GERMAN.in_full(text)
@@ -111,3 +127,8 @@ def test_ranges_of_an_era_without_a_full_stop(text: str, words: dict[str, str]) 
     ranges = [(read.rindex(word), read.rindex(word) + len(word)) for word in words]
     found = TO_GERMAN.ranges_in(text, ranges)
     assert [text[start:end] for start, end in found] == list(words.values())
+
+
+def test_ranges_of_a_roman_ordinal() -> None:
+    found = GERMAN.ranges_in("Karl III. war", [(0, 4), (5, 8), (9, 12)])
+    assert found == [(0, 4), (5, 8), (10, 13)]
