@@ -1,9 +1,10 @@
-"""Abbreviations, eras and Roman ordinals that models misread, as models read them best."""
+"""Abbreviations, eras, Roman ordinals and dates that models misread, as models read them best."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
+from server.text.items.written_dates import month_names
 from server.text.protection.word_alignment import Range
 
 _Table = Mapping[str, Mapping[str, str]]
@@ -73,6 +74,14 @@ _ORDINALS = {
     r"(?=[,;:)]|\s+(?:[^\W_A-ZÄÖÜ]|\())"
 }
 _ORDINAL_ENDS = ("I.", "V.", "X.", "L.")
+# `am 24.12. kam`. Behind other words such a number is that of a section.
+_MONTHS = month_names("de")
+_BEFORE_DATES = "|".join(rf"(?<=\b{each} )" for each in "Am am Ab ab Bis bis Seit seit Vom vom Zum zum".split())  # noqa: SIM905
+_DATES = {
+    "de": rf"(?:{_BEFORE_DATES})(?P<date>(?P<day>0?[1-9]|[12]\d|3[01])\.(?P<month>0?[1-9]|1[0-2])\.)"
+    r"(?=[,;:)]|\s+[a-zäöü(])"
+}
+_DATE_ENDS = tuple(f".{zero}{month}." for zero in ("", "0") for month in range(1, 13))
 
 _BEGIN = r"(?<![\w.])"
 _NO_UNIT = r"(?<!\d )"  # `5 min. 30 s` has minutes, and `Abs. 2 S. 1` has no page
@@ -104,15 +113,19 @@ class SpelledOut:
             for table in (_IN_FULL, _BEFORE_NUMBERS, _BEHIND_NUMBERS)
         )
         self._in_full = {"inside": in_full, "before": before, "behind": behind}
-        ordinals = _ORDINALS.get(source, "(?!)")
+        ordinals, dates = _ORDINALS.get(source, "(?!)"), _DATES.get(source, "(?!)")
         self._pattern = re.compile(
-            f"{_BEGIN}{_NO_UNIT}(?:(?P<inside>{_any_of(in_full, _INSIDE)})|(?P<before>{_any_of(before, _BEFORE)}))"
-            f"|(?:{_BEHIND})(?P<behind>{_any_of(behind, _INSIDE)})|{ordinals}"
+            f"{_BEGIN}(?:{_NO_UNIT}(?:(?P<inside>{_any_of(in_full, _INSIDE)})|(?P<before>{_any_of(before, _BEFORE)}))"
+            f"|(?:{_BEHIND})(?P<behind>{_any_of(behind, _INSIDE)})|{dates}|{ordinals})"
         )
         # A search for these takes a tenth of the pattern's time.
         written = [*in_full, *before, *behind]
         self._without_stop = tuple(each for each in written if not each.endswith("."))
-        self._parts = (*written, *(_ORDINAL_ENDS if source in _ORDINALS else ()))
+        self._parts = (
+            *written,
+            *(_ORDINAL_ENDS if source in _ORDINALS else ()),
+            *(_DATE_ENDS if source in _DATES else ()),
+        )
 
     def in_full(self, text: str) -> str:
         """Return a text as the model reads it; fast if no full stop is inside."""
@@ -151,6 +164,9 @@ class SpelledOut:
                 if not text[text.rfind(" ", 0, start - 1) + 1].isupper():
                     continue  # `im II. und III. Teil`
                 yield start, end, text[start : end - 1]
+                continue
+            if match.lastgroup == "date":
+                yield start, end, f"{int(match['day'])}. {_MONTHS[int(match['month']) - 1]}"
                 continue
             abbreviations = self._in_full[match.lastgroup]
             written = match.group()

@@ -62,6 +62,11 @@ _ENGLISH_ORDINAL = regex.compile(r"(\d+)(st|nd|rd|th)(?!\w)")
 _WORD_OR_NUMBER = regex.compile(r"\d+|[^\W\d]{3,}")
 
 
+def month_names(language: str) -> list[str]:
+    """Return the names of the months in a language such as `de`, in the case of a date."""
+    return _NAMES[language].split()
+
+
 def is_written(text: str) -> bool:
     """Return whether a date has a month in words, or no year."""
     return _WRITTEN.search(text) is not None

@@ -1,4 +1,4 @@
-"""Abbreviations, eras and ordinals as models read them, and the positions of both forms."""
+"""Abbreviations, eras, ordinals and dates as models read them, and the positions of both forms."""
 
 import pytest
 
@@ -127,6 +127,21 @@ def test_ranges_of_an_era_without_a_full_stop(text: str, words: dict[str, str]) 
     ranges = [(read.rindex(word), read.rindex(word) + len(word)) for word in words]
     found = TO_GERMAN.ranges_in(text, ranges)
     assert [text[start:end] for start, end in found] == list(words.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Wir haben vom 24.12. bis 01.1. zu.", "Wir haben vom 24. Dezember bis 1. Januar zu."),
+        ("Am 2.3., also bald, am 32.3. nie.", "Am 2. März, also bald, am 32.3. nie."),
+        ("In Version 1.1. ist es so, in Abschnitt 2.3. auch.",) * 2,
+        ("Er kam am 24.12.2024 und am 24.12. Anna kam auch.",) * 2,
+        ("Seit 1.10 ist es so, am 2.3.",) * 2,
+    ],
+)
+def test_a_day_and_a_month_are_read_in_words(text: str, read: str) -> None:
+    assert GERMAN.in_full(text) == read
+    assert TO_GERMAN.in_full(text) == text
 
 
 def test_ranges_of_a_roman_ordinal() -> None:
