@@ -1,4 +1,4 @@
-"""Abbreviations, eras, Roman ordinals and dates that models misread, as models read them best."""
+"""Abbreviations, eras, Roman ordinals, dates and amounts that models misread, as models read them best."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -82,6 +82,9 @@ _DATES = {
     r"(?=[,;:)]|\s+[a-zäöü(])"
 }
 _DATE_ENDS = tuple(f".{zero}{month}." for zero in ("", "0") for month in range(1, 13))
+# `1'250.- im Monat`, `20,- Euro`; longer dashes are items.
+_ROUND_AMOUNT = r"(?P<round>(?<=\d)[.,]--?)(?=\s+[^\W\d]|[,;:.!?)]|\s*$)"
+_ROUND_ENDS = (".-", ",-")
 
 _BEGIN = r"(?<![\w.])"
 _NO_UNIT = r"(?<!\d )"  # `5 min. 30 s` has minutes, and `Abs. 2 S. 1` has no page
@@ -116,13 +119,14 @@ class SpelledOut:
         ordinals, dates = _ORDINALS.get(source, "(?!)"), _DATES.get(source, "(?!)")
         self._pattern = re.compile(
             f"{_BEGIN}(?:{_NO_UNIT}(?:(?P<inside>{_any_of(in_full, _INSIDE)})|(?P<before>{_any_of(before, _BEFORE)}))"
-            f"|(?:{_BEHIND})(?P<behind>{_any_of(behind, _INSIDE)})|{dates}|{ordinals})"
+            f"|(?:{_BEHIND})(?P<behind>{_any_of(behind, _INSIDE)})|{dates}|{ordinals})|{_ROUND_AMOUNT}"
         )
         # A search for these takes a tenth of the pattern's time.
         written = [*in_full, *before, *behind]
-        self._without_stop = tuple(each for each in written if not each.endswith("."))
+        self._without_stop = (*(each for each in written if not each.endswith(".")), *_ROUND_ENDS)
         self._parts = (
             *written,
+            *_ROUND_ENDS,
             *(_ORDINAL_ENDS if source in _ORDINALS else ()),
             *(_DATE_ENDS if source in _DATES else ()),
         )
@@ -164,6 +168,9 @@ class SpelledOut:
                 if not text[text.rfind(" ", 0, start - 1) + 1].isupper():
                     continue  # `im II. und III. Teil`
                 yield start, end, text[start : end - 1]
+                continue
+            if match.lastgroup == "round":
+                yield start, end, ""
                 continue
             if match.lastgroup == "date":
                 yield start, end, f"{int(match['day'])}. {_MONTHS[int(match['month']) - 1]}"

@@ -144,6 +144,23 @@ def test_a_day_and_a_month_are_read_in_words(text: str, read: str) -> None:
     assert TO_GERMAN.in_full(text) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Das kostet CHF 1'250.- im Monat.", "Das kostet CHF 1'250 im Monat."),
+        ("Das kostet 20,-- Euro, also 20,-.", "Das kostet 20 Euro, also 20."),
+        ("Nur 5,-!", "Nur 5!"),
+        ("Vom 3.- 5. Mai, 10.-12. Mai, der 3.-beste, a,- b",) * 2,
+    ],
+)
+def test_an_amount_is_read_without_its_dash(text: str, read: str) -> None:
+    assert GERMAN.in_full(text) == TO_GERMAN.in_full(text) == read
+
+
+def test_ranges_of_an_amount_with_a_dash() -> None:
+    assert GERMAN.ranges_in("Für 20,- Euro.", [(4, 6), (7, 11), (11, 12)]) == [(4, 6), (9, 13), (13, 14)]
+
+
 def test_ranges_of_a_roman_ordinal() -> None:
     found = GERMAN.ranges_in("Karl III. war", [(0, 4), (5, 8), (9, 12)])
     assert found == [(0, 4), (5, 8), (10, 13)]
