@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
+from server.text.function_words import function_words
 from server.text.items.written_dates import month_names
 from server.text.protection.word_alignment import Range
 
@@ -94,6 +95,10 @@ _BEHIND = "|".join(
 _BEFORE = r"\.(?=\s+\d)"
 # The sentence goes on behind the abbreviation, or ends there. `u. a.` at the end and `u. a. m.` are "und andere".
 _INSIDE = r"(?:\.(?=[,;:)]|\s+(?!m\.)[^\W_])|(?<!u\.a)(?<!u\. a)(?=\.[\"”“’»)]*\s*$))"
+# `600 BC residents` are Canadians, and `ISO 9001 CE certified` has no year: a word in small letters behind an era is a
+# function word.
+_ERAS = frozenset({"AD", "BC", "BCE", "CE"})
+_WORD_BEHIND = re.compile(r"\s+([a-z]+)")
 _ONE = re.compile(r"(?<![\d.,])1 $")
 _OF_ONE = {
     "Milliarden": "Milliarde",
@@ -178,11 +183,18 @@ class SpelledOut:
             abbreviations = self._in_full[match.lastgroup]
             written = match.group()
             in_full = abbreviations.get(written) or abbreviations[written + "."]
+            if written in _ERAS and not _may_follow_an_era(text, end):
+                continue
             if text[end : end + 1] == ".":
                 in_full = in_full.removesuffix(".")  # one full stop for both
             if in_full in _OF_ONE and _ONE.search(text, 0, start):
                 in_full = _OF_ONE[in_full]
             yield start, end, in_full
+
+
+def _may_follow_an_era(text: str, position: int) -> bool:
+    word = _WORD_BEHIND.match(text, position)
+    return word is None or word[1] in function_words("en")
 
 
 def _has_any(text: str, parts: Sequence[str]) -> bool:

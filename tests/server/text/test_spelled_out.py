@@ -79,6 +79,8 @@ def test_models_into_english_read_what_english_writes(text: str, read: str) -> N
         ("In 44 B.C., and in the 5th century BCE (AD 79).", "In 44 v. Chr., and in the 5th century v. Chr. (AD 79)."),
         ('"From 5 B.C. to 79 A.D."', '"From 5 v. Chr. to 79 n. Chr."'),
         ("Vancouver, BC, has 5 BCs and CE marks", "Vancouver, BC, has 5 BCs and CE marks"),
+        ("600 BC residents have ISO 9001 CE certified PCs.",) * 2,
+        ("In 79 AD it was Pompeii; in 44 BC Caesar died.", "In 79 n. Chr. it was Pompeii; in 44 v. Chr. Caesar died."),
         ("See invoice no. 2024-118 and No. 5.", "See invoice Nr. 2024-118 and Nr. 5."),
         ("I said no. 5 I said: no. Yes.", "I said Nr. 5 I said: no. Yes."),
     ],
