@@ -2,17 +2,12 @@
 #include "attention.h"
 #include "cached_attention.h"
 #include "kernels.h"
+#include "listed_product.h"
 #include "normalization.h"
 #include "product.h"
 #include "quantization.h"
 #include "ranking.h"
 #include "shared_attention.h"
-
-#if defined(__AVX2__) && !defined(__AVX512VNNI__)
-#include "listed_avx2.h"
-#else
-#include "listed_product.h"
-#endif
 
 #if defined(__AMX_INT8__)
 #include "tiles.h"

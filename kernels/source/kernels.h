@@ -68,6 +68,19 @@ typedef struct {
 /* Columns of logits that are ranked together. The same for every batch: sums of exponentials depend on it. */
 #define CHUNK_COLUMNS 1024
 
+/* What belongs to a column besides its weights: one load reads all of it. */
+typedef struct {
+    float scale, bias;
+    int32_t sum, unused;
+} ColumnFactors;
+
+/* A matrix column by column: in panels, the numbers of a column are 256 bytes apart. */
+typedef struct {
+    const int8_t *weights;     /* [outputs, width], zeros after the inputs, up to a multiple of CACHE_LINE */
+    const ColumnFactors *factors;
+    int64_t width;
+} ColumnMatrix;
+
 /* Rows with one list that are multiplied with a column while it is near: the beams of a request. */
 #define LISTED_ROWS 4
 
@@ -102,10 +115,9 @@ typedef struct {
     void (*multiply)(const Linear *, int64_t first_panel, int64_t end_panel);
     /* Whether `multiply` takes 16 rows and columns at once, so that few columns take as long as many. */
     int (*uses_tiles)(int64_t rows, int64_t inputs);
-    /* Products of up to LISTED_ROWS rows with `count` columns, with bias, to `output` [num_rows, stride]. `by_column`
-     * [outputs, width] has the matrix column by column, and zeros after the inputs, up to a multiple of CACHE_LINE; rows can
-     * be read up to there. The numbers are those of `multiply`. */
-    void (*multiply_listed)(const Linear *, const int8_t *by_column, int64_t width, const int64_t *rows, int64_t num_rows,
+    /* Products of up to LISTED_ROWS rows with `count` columns, with bias, to `output` [num_rows, stride], in memory for a
+     * multiple of four columns. Rows can be read up to the matrix's width. The numbers are those of `multiply`. */
+    void (*multiply_listed)(const Linear *, const ColumnMatrix *, const int64_t *rows, int64_t num_rows,
                             const int32_t *columns, int64_t count, float *output, int64_t stride);
     void (*normalize)(float *hidden, int64_t rows, int64_t width, const float *weight, const float *bias, float epsilon);
     /* [heads * head_dim] floats to int8 numbers at one position of a cache [cache_len, heads, head_dim]. */

@@ -21,8 +21,8 @@ typedef struct {
     const Linear *linear;
     const Ranking *ranking;
     const RankedRows *ranked;
-    const int8_t *by_column;
-    int64_t width, capacity;
+    ColumnMatrix matrix;
+    int64_t capacity;
     const int32_t *lists, *lengths, *list_of_row;
     const int64_t *rows;   /* that have lists */
     const int64_t *groups; /* [tasks + 1] places in `rows` where the tasks begin, each with rows of one list, and the end */
@@ -64,19 +64,22 @@ static int64_t first_place(const int32_t *columns, int64_t count, int64_t least,
     return begin;
 }
 
-/* Return the matrix [outputs, width], column by column, or NULL if memory is short. It is made when the first list is used:
- * in panels, the numbers of a column are 256 bytes apart. */
+/* Return the weights of the matrix column by column, followed by their factors, or NULL if memory is short. They are made
+ * when the first list is used. */
 static const int8_t *columns_of(ListedKernel *kernel, const Linear *linear, int64_t width) {
     int8_t *made = kernel->by_column;
     if (made != NULL) return made;
-    made = aligned_alloc(CACHE_LINE, (size_t)(linear->outputs * width));
+    const int64_t size = linear->outputs * width, factors_size = linear->outputs * (int64_t)sizeof(ColumnFactors);
+    made = aligned_alloc(CACHE_LINE, (size_t)(size + ROUND_UP(factors_size, CACHE_LINE)));
     if (made == NULL) return NULL;
+    ColumnFactors *factors = (ColumnFactors *)(made + size);
     for (int64_t column = 0; column < linear->outputs; column++) {
         const int64_t in_panel = column % PANEL_COLUMNS;
         const int8_t *from = linear->weight + (column - in_panel) * linear->inputs + in_panel * 4;
         for (int64_t input = 0; input < width; input++) {
             made[column * width + input] = input < linear->inputs ? from[input / 4 * 4 * PANEL_COLUMNS + input % 4] : 0;
         }
+        factors[column] = (ColumnFactors){linear->scales[column], linear->bias[column], linear->sums[column], 0};
     }
     int8_t *expected = NULL; /* unless another thread was faster */
     if (atomic_compare_exchange_strong(&kernel->by_column, &expected, made)) {
@@ -133,8 +136,7 @@ static void rank_listed(void *data, size_t task) {
     for (int64_t first = 0; first < length; first += CHUNK_COLUMNS) {
         const int64_t left = length - first, count = left < CHUNK_COLUMNS ? left : CHUNK_COLUMNS;
         if (all->collected == NULL) {
-            kernels->multiply_listed(all->linear, all->by_column, all->width, rows, num_rows, columns + first, count, logits,
-                                     stride);
+            kernels->multiply_listed(all->linear, &all->matrix, rows, num_rows, columns + first, count, logits, stride);
         }
         for (int64_t i = 0; i < count; i++) mask[i] = all->ranking->mask[columns[first + i]];
         const Ranking ranking = {num_best, all->ranking->with_sum, mask - first};
@@ -187,9 +189,10 @@ static Status *rank_lists(Context *context, ListedKernel *kernel, int64_t num_gr
         const int64_t num_chunks = (linear->outputs + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS;
         RETURN_IF_ERROR(run_tasks(context, collect_chunk, num_chunks, is_parallel, tasks));
     } else {
-        tasks->width = ROUND_UP(linear->inputs, CACHE_LINE);
-        tasks->by_column = columns_of(kernel, linear, tasks->width);
-        REQUIRE(tasks->by_column != NULL, "out of memory");
+        const int64_t width = ROUND_UP(linear->inputs, CACHE_LINE);
+        const int8_t *weights = columns_of(kernel, linear, width);
+        REQUIRE(weights != NULL, "out of memory");
+        tasks->matrix = (ColumnMatrix){weights, (const ColumnFactors *)(weights + linear->outputs * width), width};
     }
     RETURN_IF_ERROR(run_tasks(context, rank_listed, num_groups, is_parallel, tasks));
     REQUIRE(!tasks->out_of_memory, "out of memory");

@@ -388,16 +388,4 @@ static int find_used(const uint8_t *quantized, int64_t rows, int64_t inputs, int
     return total * 4 < most * 3;
 }
 
-/* What belongs to up to sixteen listed columns. */
-typedef struct {
-    ints of_zero_point;
-    floats scales, bias;
-} ListedColumns;
-
-ALWAYS_INLINE void write_listed(const Linear *linear, const ListedColumns *columns, ints sums, int64_t row, int64_t count,
-                                float *output) {
-    const floats value = __builtin_convertvector(sums + columns->of_zero_point, floats);
-    store_some(output, multiply_add(value, columns->scales * spread(linear->row_scales[row]), columns->bias), count);
-}
-
 #endif
