@@ -94,7 +94,7 @@ class EmbeddingStep(nn.Module):
         return self._normalise(vectors if self.table is None else vectors + self.table[: tokens.shape[1]])
 
     def at(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        """Embed tokens [rows, 1] at positions [rows, 1], to [rows, 1, d_model]."""
+        """Embed tokens [rows] at positions [rows], to [rows, d_model]."""
         vectors = nn.functional.embedding(tokens, self.weight)
         if self.table is not None:
             vectors = vectors + nn.functional.embedding(positions, self.table)

@@ -183,7 +183,7 @@ class DecoderStepGraph(nn.Module):
         self, previous_tokens: Tensor, past_lengths: Tensor, source_lengths: Tensor, caches: list[LayerCaches]
     ) -> tuple[Tensor, list[Tensor]]:
         """Return the input of the output projection [rows, d_model], and caches and queries by layer."""
-        hidden = self.embed.at(previous_tokens.unsqueeze(1), past_lengths.unsqueeze(1))
+        hidden = self.embed.at(previous_tokens, past_lengths).unsqueeze(1)
         present: list[Tensor] = []
         position_bias = None if self.step_bias is None else self.step_bias(past_lengths, caches[0][0].shape[2])
         step = _StepInputs(past_lengths, source_lengths - 1, position_bias)
@@ -213,8 +213,8 @@ class DecoderStepGraph(nn.Module):
         hidden, present = self.decode(previous_tokens, past_lengths, source_lengths, caches)
         logits = (hidden @ self.output_weight + self.output_bias).float()
         best, tokens = self.vocabulary.top_k(logits, num_candidates)
-        # A separate product: usually it has no rows, and costs nothing.
-        named_rows = hidden.index_select(0, logit_rows)
+        # A separate product: usually it has no rows, and costs nothing. `index_select` would be two nodes.
+        named_rows = nn.functional.embedding(logit_rows, hidden)
         whole_rows = (named_rows @ self.output_weight + self.output_bias).float()
         # The largest log-probability is the largest logit minus the log normaliser. ONNX Runtime's LogSoftmax is
         # vectorised, its ReduceLogSumExp is several times slower, and its Log would give a row another last bit

@@ -19,12 +19,10 @@ _PAST_KEYS, _PAST_VALUES, _POSITIONS, _BIAS = 3, 4, 5, 10
 def store_caches_in_int8(model: ModelProto) -> ModelProto:
     """Let the decoder graph read and write int8 caches, or the encoder graph emit them. Changed in place."""
     cached: set[str] = set()
-    has_biases = False
     for node in model.graph.node:
         if node.op_type != "GroupQueryAttention":
             continue
         table = _bias_table(model, node)
-        has_biases |= bool(table)
         attributes = [attribute for attribute in node.attribute if attribute.name != "causal"]
         given = [name for name in node.input[:_PAST_KEYS] if name]
         if node.input[_PAST_KEYS]:
@@ -48,8 +46,7 @@ def store_caches_in_int8(model: ModelProto) -> ModelProto:
     for value in (*model.graph.input, *model.graph.output):
         if value.name in cached:
             value.type.tensor_type.elem_type = TensorProto.INT8
-    if has_biases:
-        remove_unused(model)  # the nodes that gathered them from their tables
+    remove_unused(model)  # the nodes that computed the total length, and gathered biases from their tables
     return model
 
 

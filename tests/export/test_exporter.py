@@ -124,6 +124,13 @@ def test_both_graphs_carry_the_sizes_they_were_exported_with(int8_bundle: Bundle
         check_graph(int8_bundle, file, metadata)
 
 
+def test_int8_graphs_have_no_node_that_nothing_reads(int8_bundle: Bundle) -> None:
+    for file in (names.ENCODER_FILE, names.DECODER_FILE):
+        graph = onnx.load(int8_bundle.file(file), load_external_data=False).graph
+        read = {name for node in graph.node for name in node.input} | {output.name for output in graph.output}
+        assert [node.name or node.op_type for node in graph.node if read.isdisjoint(node.output)] == []
+
+
 def test_int8_is_smaller(float32_bundle: Bundle, int8_bundle: Bundle, float16_bundle: Bundle) -> None:
     for file in (names.ENCODER_FILE, names.DECODER_FILE):
         sizes = [bundle.config.files[file].bytes for bundle in (int8_bundle, float16_bundle, float32_bundle)]
