@@ -77,15 +77,20 @@ _ORDINALS = {
 _ORDINAL_ENDS = ("I.", "V.", "X.", "L.")
 # `am 24.12. kam`. Behind other words such a number is that of a section.
 _MONTHS = month_names("de")
-_BEFORE_DATES = "|".join(rf"(?<=\b{each} )" for each in "Am am Ab ab Bis bis Seit seit Vom vom Zum zum".split())  # noqa: SIM905
+_PREPOSITIONS = "Am am Ab ab Bis bis Dem dem Den den Des des Seit seit Vom vom Zum zum"
+_BEFORE_DATES = "|".join(rf"(?<=\b{each} )" for each in _PREPOSITIONS.split())
 _DATES = {
     "de": rf"(?:{_BEFORE_DATES})(?P<date>(?P<day>0?[1-9]|[12]\d|3[01])\.(?P<month>0?[1-9]|1[0-2])\.)"
     r"(?=[,;:)]|\s+[a-zäöü(])"
 }
 _DATE_ENDS = tuple(f".{zero}{month}." for zero in ("", "0") for month in range(1, 13))
-# `1'250.- im Monat`, `20,- Euro`; longer dashes are items.
-_ROUND_AMOUNT = r"(?P<round>(?<=\d)[.,]--?)(?=\s+[^\W\d]|[,;:.!?)]|\s*$)"
-_ROUND_ENDS = (".-", ",-")
+# `1'250.- im Monat`, `20,– Euro`
+_ROUND_AMOUNT = r"(?P<round>(?<=\d)[.,](?:--?|–))(?=\s+[^\W\d]|\s?[€$£]|[,;:.!?)]|\s*$)"
+_ROUND_ENDS = (".-", ",-", ".–", ",–")
+# Models take these units for beginnings of words, and seldom read a minus sign. `L` alone may be a name.
+_LITRES = r"(?P<litres>(?<=\d)\s?[cdm]L(?!\w))"
+_LITRE_ENDS = ("cL", "dL", "mL")
+_MINUS = r"(?P<minus>(?<![^\s(])−(?=\d))"
 
 _BEGIN = r"(?<![\w.])"
 _NO_UNIT = r"(?<!\d )"  # `5 min. 30 s` has minutes, and `Abs. 2 S. 1` has no page
@@ -124,21 +129,26 @@ class SpelledOut:
         ordinals, dates = _ORDINALS.get(source, "(?!)"), _DATES.get(source, "(?!)")
         self._pattern = re.compile(
             f"{_BEGIN}(?:{_NO_UNIT}(?:(?P<inside>{_any_of(in_full, _INSIDE)})|(?P<before>{_any_of(before, _BEFORE)}))"
-            f"|(?:{_BEHIND})(?P<behind>{_any_of(behind, _INSIDE)})|{dates}|{ordinals})|{_ROUND_AMOUNT}"
+            f"|(?:{_BEHIND})(?P<behind>{_any_of(behind, _INSIDE)})|{dates}|{ordinals})"
+            f"|{_ROUND_AMOUNT}|{_LITRES}|{_MINUS}"
         )
         # A search for these takes a tenth of the pattern's time.
         written = [*in_full, *before, *behind]
-        self._without_stop = (*(each for each in written if not each.endswith(".")), *_ROUND_ENDS)
+        self._without_stop = (
+            *(each for each in written if not each.endswith(".")),
+            *(*_ROUND_ENDS, *_LITRE_ENDS, "−"),
+        )
+        self._ends = tuple(each for each in (*in_full, *behind) if each.endswith("."))
         self._parts = (
             *written,
-            *_ROUND_ENDS,
+            *(*_ROUND_ENDS, *_LITRE_ENDS, "−"),
             *(_ORDINAL_ENDS if source in _ORDINALS else ()),
             *(_DATE_ENDS if source in _DATES else ()),
         )
 
     def in_full(self, text: str) -> str:
-        """Return a text as the model reads it; fast if no full stop is inside."""
-        if text.find(".", 0, -1) < 0 and not _has_any(text, self._without_stop):
+        """Return a text as the model reads it; fast if no full stop is inside, or behind an abbreviation."""
+        if text.find(".", 0, -1) < 0 and not text.endswith(self._ends) and not _has_any(text, self._without_stop):
             return text
         read, position = "", 0
         for start, end, in_full in self._replaced(text):
@@ -176,6 +186,12 @@ class SpelledOut:
                 continue
             if match.lastgroup == "round":
                 yield start, end, ""
+                continue
+            if match.lastgroup == "litres":
+                yield start, end, match.group().lower()
+                continue
+            if match.lastgroup == "minus":
+                yield start, end, "-"
                 continue
             if match.lastgroup == "date":
                 yield start, end, f"{int(match['day'])}. {_MONTHS[int(match['month']) - 1]}"

@@ -40,7 +40,7 @@ _ENGLISH = "|".join(_NAMES["en"].split())
 MONTH = rf"(?:(?:{_FULL})(?!\w)|(?:{_ABBREVIATED})(?:\.|(?!\w)))"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 _YEAR = r"(?:1\d|20)\d{2}(?![\w%]|[.,:/-]\d)"
-_GERMAN_PREPOSITIONS = "[Aa]m |[Vv]om |[Bb]is |[Zz]um |[Dd]e[mnr] |[Aa]b |[Ss]eit "
+_GERMAN_PREPOSITIONS = "[Aa]m |[Vv]om |[Bb]is |[Zz]um |[Dd]e[mnrs] |[Aa]b |[Ss]eit "
 
 WRITTEN_DATE = (
     # First of all a digit, or a word before one: the names of months are tried at few positions.

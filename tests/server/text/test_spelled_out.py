@@ -39,6 +39,7 @@ def test_an_abbreviation_is_spelled_out_where_the_sentence_goes_on(text: str, re
         ("Nach 1,1 Std. und 21 Std. kam er.", "Nach 1,1 Stunden und 21 Stunden kam er."),
         ("Art. 3 GG, Kap. 2 und Tab. 7", "Artikel 3 GG, Kapitel 2 und Tabelle 7"),
         ("1 Mio. Euro, 5 Mrd. Euro", "1 Million Euro, 5 Milliarden Euro"),
+        ("Das dauert 5 Std.", "Das dauert 5 Stunden."),
         ("Eine neue Art. Die Min. sind um.", "Eine neue Art. Die Min. sind um."),
     ],
 )
@@ -139,6 +140,10 @@ def test_ranges_of_an_era_without_a_full_stop(text: str, words: dict[str, str]) 
         ("In Version 1.1. ist es so, in Abschnitt 2.3. auch.",) * 2,
         ("Er kam am 24.12.2024 und am 24.12. Anna kam auch.",) * 2,
         ("Seit 1.10 ist es so, am 2.3.",) * 2,
+        (
+            "Ende des 2.3. und vor dem 3.10., Mo., den 4.5. um 8",
+            "Ende des 2. März und vor dem 3. Oktober, Mo., den 4. Mai um 8",
+        ),
     ],
 )
 def test_a_day_and_a_month_are_read_in_words(text: str, read: str) -> None:
@@ -152,11 +157,24 @@ def test_a_day_and_a_month_are_read_in_words(text: str, read: str) -> None:
         ("Das kostet CHF 1'250.- im Monat.", "Das kostet CHF 1'250 im Monat."),
         ("Das kostet 20,-- Euro, also 20,-.", "Das kostet 20 Euro, also 20."),
         ("Nur 5,-!", "Nur 5!"),
+        ("Für 20,– Euro, CHF 5.– und 7,–€", "Für 20 Euro, CHF 5 und 7€"),
         ("Vom 3.- 5. Mai, 10.-12. Mai, der 3.-beste, a,- b",) * 2,
     ],
 )
 def test_an_amount_is_read_without_its_dash(text: str, read: str) -> None:
     assert GERMAN.in_full(text) == TO_GERMAN.in_full(text) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Mix 250 mL with 2dL (5 cL).", "Mix 250 ml with 2dl (5 cl)."),
+        ("It is −5 °C (−3 °C), from 2 −1", "It is -5 °C (-3 °C), from 2 -1"),
+        ("HTML and mL, 1431 L Street, 5 mLs, 3−1, x −y",) * 2,
+    ],
+)
+def test_units_and_signs_are_read_as_models_have_seen_them_most(text: str, read: str) -> None:
+    assert GERMAN.in_full(text) == TO_GERMAN.in_full(text) == spelled_out("", "de").in_full(text) == read
 
 
 def test_ranges_of_an_amount_with_a_dash() -> None:
