@@ -41,6 +41,7 @@ _SPACE_BEFORE_MARK = regex.compile(r"\s(?=[.,;:!?)])")
 _CURRENCY_BEHIND = regex.compile(
     rf"(?:\s(?:Mrd|Mio)\.)?(?:\s(?:US[ -]\w+|{CURRENCY_WORDS})(?!\w)|\.?\s[°\ufffd](?!\w))"
 )
+_COUNTRY_OF_DOLLARS = regex.compile(r"\p{Lu}++(?=\$)")
 _STARS_BEFORE = regex.compile(r"[*•][*•\s-]*$")
 _MAGNITUDE_AND_SIGN = regex.compile(
     rf"(?P<magnitude>[ \u00a0\u202f]{MAGNITUDES})?(?:[ \u00a0\u202f]?(?P<sign>[$€£¥]))?(?!\w)"
@@ -150,6 +151,8 @@ def _with_currency_sign(found: FoundItem, text: str, notation: Notation) -> Foun
     sign = CURRENCY_SIGN.search(found.item.text)
     if sign is None or not notation.localizes:
         return found
+    if (country := _COUNTRY_OF_DOLLARS.search(found.item.text)) is not None:
+        return _with_country(found, text, country.group(), notation)
     before = text[found.start - 1 : found.start] == sign.group()
     behind = _MAGNITUDE_AND_SIGN.match(text, found.end)
     has_sign_behind = behind is not None and behind["sign"] == sign.group()
@@ -163,6 +166,17 @@ def _with_currency_sign(found: FoundItem, text: str, notation: Notation) -> Foun
     return replace(
         found, start=found.start - before, end=end, output=with_currency(amount, sign.group(), notation.target)
     )
+
+
+def _with_country(found: FoundItem, text: str, country: str, notation: Notation) -> FoundItem:
+    """Return an amount of a country's dollars with their sign where the target language has it: `US $ 20`."""
+    before = regex.compile(rf"(?<!\w){country}\s?\$\s?$").search(text, max(found.start - 6, 0), found.start)
+    if before is None:
+        return found
+    behind = _MAGNITUDE_AND_SIGN.match(text, found.end)
+    magnitude = "" if behind is None else behind["magnitude"] or ""
+    output = with_currency(f"{found.output}{magnitude}", f"{country}$", notation.target)
+    return replace(found, start=before.start(), end=found.end + len(magnitude), output=output)
 
 
 def with_currency_name(found: FoundItem, text: str, notation: Notation) -> FoundItem | None:
@@ -249,6 +263,8 @@ def _garbled(rest: str) -> "regex.Pattern[str]":
     if rest[0] in "-/":
         return regex.compile(rf"{end}\w{{1,3}}(?!\w)")
     letters = r"\p{Ll}{1,6}" if _CONSONANTS.fullmatch(end) else _NOTHING.pattern
+    if end[-1] == "L":
+        end = f"(?i:{end})"  # litres, which models read in small letters
     return regex.compile(rf"\s?{end}(?:(?:\d|{end}){{0,3}}|{letters})(?!\w)")
 
 
