@@ -142,7 +142,7 @@ def test_ranges_of_an_era_without_a_full_stop(text: str, words: dict[str, str]) 
         ("Seit 1.10 ist es so, am 2.3.",) * 2,
         (
             "Ende des 2.3. und vor dem 3.10., Mo., den 4.5. um 8",
-            "Ende des 2. März und vor dem 3. Oktober, Mo., den 4. Mai um 8",
+            "Ende des 2. März und vor dem 3. Oktober, Montag, den 4. Mai um 8",
         ),
     ],
 )
@@ -184,3 +184,69 @@ def test_ranges_of_an_amount_with_a_dash() -> None:
 def test_ranges_of_a_roman_ordinal() -> None:
     found = GERMAN.ranges_in("Karl III. war", [(0, 4), (5, 8), (9, 12)])
     assert found == [(0, 4), (5, 8), (10, 13)]
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Mo., 5. Mai, und am Do., dem 8. Juni", "Montag, 5. Mai, und am Donnerstag, dem 8. Juni"),
+        ("Am Fr., 5.6., oder Fr. den 6. um 8", "Am Freitag, 5.6., oder Freitag den 6. um 8"),
+        ("Das kostet Fr. 20 so. Und So. Mo.–Fr. 9–17 Uhr.",) * 2,
+    ],
+)
+def test_a_german_day_of_the_week_is_spelled_out_before_a_date(text: str, read: str) -> None:
+    assert GERMAN.in_full(text) == read
+    assert TO_GERMAN.in_full(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("It was Wed., March 12th, or Tues. morning.", "It was Wednesday, March 12th, or Tuesday morning."),
+        (
+            "From Thu. 16 July; Sat. at 4 p.m.; on Mon. we go",
+            "From Thursday 16 July; Saturday at 4 p.m.; on Monday we go",
+        ),
+        ("They sat. The Sun. 5 planets go round the Sun. Mon.-Fri. 9 to 5 we do.",) * 2,
+    ],
+)
+def test_an_english_day_of_the_week_is_spelled_out_beside_a_time(text: str, read: str) -> None:
+    assert TO_GERMAN.in_full(text) == read
+    assert GERMAN.in_full(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Lehrer:innen und Leser*in, Kolleg*innen", "Lehrer und Leser, Kolleginnen"),
+        ("Autor:innen-Treffen für Leser*innen!", "Autorinnen-Treffen für Leser!"),
+        ("Die:in-range, Lehrer:in-x, Datei:inhalt, Leser*innenbrief, er:in",) * 2,
+    ],
+)
+def test_forms_for_women_and_men_are_read_as_one(text: str, read: str) -> None:
+    assert GERMAN.in_full(text) == read
+    assert TO_GERMAN.in_full(text) == text
+
+
+def test_ranges_of_forms_for_women_and_men() -> None:
+    assert GERMAN.ranges_in("Leser*innen da", [(0, 5), (6, 8)]) == [(0, 5), (12, 14)]
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Fr. Klein und Hr. Prof. Groß, für 5 Fr. Tee", "Frau Klein und Herr Professor Groß, für 5 Fr. Tee"),
+        ("Am 5. Jan. 2020, i. d. R. vllt. am Do.", "Am 5. Januar 2020, in der Regel vielleicht am Do."),
+    ],
+)
+def test_titles_and_months_in_german(text: str, read: str) -> None:
+    assert GERMAN.in_full(text) == read
+
+
+def test_english_short_forms_of_messages_and_months() -> None:
+    text = "Tea w/ milk, pls come w/o it b/c of Prof. Klein on Oct. 5; a/w/ b, src/b/c x, in Oct. we"
+    read = (
+        "Tea with milk, please come without it because of Professor Klein on October 5; a/w/ b, src/b/c x, in Oct. we"
+    )
+    assert TO_GERMAN.in_full(text) == read
+    assert TO_GERMAN.in_full("Tea w/ milk") == "Tea with milk"
