@@ -8,7 +8,7 @@ from server.text.abbreviation_tables import BEFORE_NAMES, BEFORE_NUMBERS, BEHIND
 from server.text.function_words import function_words
 from server.text.items.written_dates import month_names
 from server.text.protection.word_alignment import Range
-from server.text.weekdays import WEEKDAY_ENDS, WEEKDAYS, weekday
+from server.text.weekdays import BEFORE_DATES, WEEKDAY_ENDS, WEEKDAYS, weekday
 
 _CHAT = {"en": r"(?<!\S)(?:b/c|pls|w/o?)(?=\s)"}
 _CHAT_MARKS = (" w/", "b/c ", "pls ")
@@ -21,9 +21,11 @@ _ORDINAL_ENDS = ("I.", "V.", "X.", "L.")
 # `am 24.12. kam`. Behind other words such a number is that of a section.
 _MONTHS = month_names("de")
 _PREPOSITIONS = "Am am Ab ab Bis bis Dem dem Den den Des des Seit seit Vom vom Zum zum"
-_BEFORE_DATES = "|".join(rf"(?<=\b{each} )" for each in _PREPOSITIONS.split())
+_BEFORE_DATES = "|".join(
+    rf"(?<=\b{re.escape(each)})" for each in (*(f"{each} " for each in _PREPOSITIONS.split()), *BEFORE_DATES["de"])
+)
 _DATES = {
-    "de": rf"(?:{_BEFORE_DATES})(?P<date>(?P<day>0?[1-9]|[12]\d|3[01])\.(?P<month>0?[1-9]|1[0-2])\.)"
+    "de": rf"(?=\d)(?:{_BEFORE_DATES})(?P<date>(?P<day>0?[1-9]|[12]\d|3[01])\.(?P<month>0?[1-9]|1[0-2])\.)"
     r"(?=[,;:)]|\s+[a-zäöü(])"
 }
 _DATE_ENDS = tuple(f".{zero}{month}." for zero in ("", "0") for month in range(1, 13))
@@ -43,7 +45,7 @@ _GENDER_MARKS = ("*in", ":in")
 _BEGIN = r"(?<![\w.])"
 _NO_UNIT = r"(?<!\d )"  # `5 min. 30 s` has minutes, and `Abs. 2 S. 1` has no page
 _BEHIND = "|".join(
-    f"(?<={each} )" for each in (r"\d", r"\d\.", "Jahrhundert", "Jahrhunderts", r"Jh\.", "century", "centuries")
+    f"(?<={each} )" for each in (r"[\d¼½¾]", r"\d\.", "Jahrhundert", "Jahrhunderts", r"Jh\.", "century", "centuries")
 )
 _BEFORE = r"\.(?=\s+\d)"
 _BEFORE_NAME = r"\.(?=\s+[A-ZÄÖÜ]\w)"

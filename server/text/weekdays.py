@@ -23,6 +23,11 @@ WEEKDAY_ENDS: Mapping[str, tuple[str, ...]] = {
     "en": (*(f"{name[:3]}." for name in _NAMES["en"].split()), "Tues.", "Thur.", "Thurs."),
 }
 
+# Before a date: `Di., 6.5.`
+BEFORE_DATES: Mapping[str, tuple[str, ...]] = {
+    "de": tuple(f"{day}, " for name in _NAMES["de"].split() for day in (name, f"{name[:2]}.", name[:2])),
+}
+
 
 def weekday(written: str, language: str) -> str:
     """Return the name of an abbreviated day of the week."""

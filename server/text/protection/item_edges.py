@@ -31,6 +31,7 @@ _ABBREVIATED_MONTH_BEFORE = regex.compile(r"(?<!\w)(?:Jan|Feb|Mar|Apr|Jun|Jul|Au
 _YEAR = regex.compile(r"(?<!\d)\d{4}(?!\d)")
 _LIST = regex.compile(r"\W*\d{1,2}\.\s")
 _ORDINAL_DOT = regex.compile(r"\.(?=\s\p{L}|,\s)")
+_LOST_COMMA = regex.compile(r"\.(?=\s\d)")  # `the 3. 4. and` for `die 3., 4. und`
 # What models write for `No.` and `Nr.`; "nein" is their translation of "no".
 _NUMERO_BEFORE = regex.compile(r"(?<!\w)(?:nein\.?|no\.|nr\.?|№|n[°º]|n\.\s?º)\s?$", regex.IGNORECASE)
 _MONTH_BEHIND = regex.compile(rf"\.?\s?{MONTH}")
@@ -213,13 +214,15 @@ def _is_counter(found: FoundItem, sentence: str, text: str) -> bool:
 def _with_german_ordinal(found: FoundItem, text: str, sentence: str, notation: Notation) -> FoundItem:
     """Return a number with the full stop of an ordinal that the model copied: `the 3rd place` for `the 3. place`."""
     end, number = found.item.start + len(found.item.shown), found.output or ""
-    is_list = _LIST.match(sentence) is not None
-    is_ordinal = (
-        found.item.start > 0 and not is_list and notation.source.startswith("de") and _ORDINAL_DOT.match(sentence, end)
-    )
-    if not (is_ordinal and notation.localizes) or not number.isdecimal() or not _ORDINAL_DOT.match(text, found.end):
+    has_comma = sentence[end : end + 2] == ".,"
+    is_list = not has_comma and (found.item.start == 0 or _LIST.match(sentence) is not None)
+    is_ordinal = not is_list and notation.source.startswith("de") and _ORDINAL_DOT.match(sentence, end)
+    if not (is_ordinal and notation.localizes and number.isdecimal()):
         return found
-    return replace(found, end=found.end + 1, output=ordinal(number, notation.target))
+    comma = "," if has_comma and _LOST_COMMA.match(text, found.end) else ""
+    if not comma and not _ORDINAL_DOT.match(text, found.end):
+        return found
+    return replace(found, end=found.end + 1, output=f"{ordinal(number, notation.target)}{comma}")
 
 
 def _with_numeral_stop(found: FoundItem, text: str, sentence: str, notation: Notation) -> FoundItem:

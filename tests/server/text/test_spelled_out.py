@@ -36,6 +36,7 @@ def test_an_abbreviation_is_spelled_out_where_the_sentence_goes_on(text: str, re
     [
         ("Im 19. Jh. und im 20. Jh.", "Im 19. Jahrhundert und im 20. Jahrhundert."),
         ("Nach 2 Std. 15 Min. oder (1 Std.) kam er.", "Nach 2 Stunden 15 Minuten oder (1 Stunde) kam er."),
+        ("Es dauert 1½ Std. und 2 ¼ Std. lang.", "Es dauert 1½ Stunden und 2 ¼ Stunden lang."),
         ("Nach 1,1 Std. und 21 Std. kam er.", "Nach 1,1 Stunden und 21 Stunden kam er."),
         ("Art. 3 GG, Kap. 2 und Tab. 7", "Artikel 3 GG, Kapitel 2 und Tabelle 7"),
         ("1 Mio. Euro, 5 Mrd. Euro", "1 Million Euro, 5 Milliarden Euro"),
@@ -140,6 +141,7 @@ def test_ranges_of_an_era_without_a_full_stop(text: str, words: dict[str, str]) 
         ("In Version 1.1. ist es so, in Abschnitt 2.3. auch.",) * 2,
         ("Er kam am 24.12.2024 und am 24.12. Anna kam auch.",) * 2,
         ("Seit 1.10 ist es so, am 2.3.",) * 2,
+        ("Di., 6.5., und Montag, 7.5. um 8", "Dienstag, 6. Mai, und Montag, 7. Mai um 8"),
         (
             "Ende des 2.3. und vor dem 3.10., Mo., den 4.5. um 8",
             "Ende des 2. März und vor dem 3. Oktober, Montag, den 4. Mai um 8",
@@ -190,7 +192,7 @@ def test_ranges_of_a_roman_ordinal() -> None:
     ("text", "read"),
     [
         ("Mo., 5. Mai, und am Do., dem 8. Juni", "Montag, 5. Mai, und am Donnerstag, dem 8. Juni"),
-        ("Am Fr., 5.6., oder Fr. den 6. um 8", "Am Freitag, 5.6., oder Freitag den 6. um 8"),
+        ("Am Fr., 5.6., oder Fr. den 6. um 8", "Am Freitag, 5. Juni, oder Freitag den 6. um 8"),
         ("Das kostet Fr. 20 so. Und So. Mo.–Fr. 9–17 Uhr.",) * 2,
     ],
 )

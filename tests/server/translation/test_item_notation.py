@@ -148,6 +148,31 @@ def test_a_misread_currency_of_a_long_sentence_is_corrected(bundle: Bundle, monk
     assert [item.means for item in found.protected] == [Means.CORRECTED]
 
 
+def test_an_item_with_an_unknown_sign_is_compared_in_the_notation_of_the_target(bundle: Bundle) -> None:
+    [found] = _translate(Answering(bundle, {"It is Tom here.": "is Tom here."}), "It is ±0.5 km here.")
+    assert found.text == "Is ±0,5 km here."
+    assert [item.means for item in found.protected] == [Means.NAME]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "translation"),
+    [
+        ("Der 3., 4. und 5. Weg ist da.", "the 3. 4. and 5. way is here.", "The 3rd, 4th and 5th way is here."),
+        ("1., 2. und 3. Weg", "1. 2. and 3. way", "1st, 2nd and 3rd way"),
+    ],
+)
+def test_german_ordinals_are_those_of_english(
+    tmp_path_factory: pytest.TempPathFactory, text: str, answer: str, translation: str
+) -> None:
+    folder = tmp_path_factory.mktemp("ordinals")
+    bundle = make_bundle(folder, languages=("de", "en"), sentences=[*LETTERS, "the 3rd, 4th and 5th way is here."])
+    request = TranslationRequest((text,), "de", "en")
+    [found] = asyncio.run(
+        Pipeline(Answering(bundle, {text: answer}), TranslationLimits()).translate(request)
+    ).translations
+    assert found.text == translation
+
+
 @pytest.mark.parametrize(
     ("text", "translation"),
     [
