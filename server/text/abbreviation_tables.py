@@ -52,7 +52,6 @@ IN_FULL: _Table = {
     "en": {
         "a.k.a.": "also known as",
         "appt.": "appointment",
-        "apt.": "apartment",
         "avg.": "average",
         "dept.": "department",
         "esp.": "especially",
