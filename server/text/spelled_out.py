@@ -4,71 +4,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
+from server.text.abbreviation_tables import BEFORE_NAMES, BEFORE_NUMBERS, BEHIND_NUMBERS, CHAT_WORDS, IN_FULL
 from server.text.function_words import function_words
 from server.text.items.written_dates import month_names
 from server.text.protection.word_alignment import Range
+from server.text.weekdays import BEFORE_DATES, WEEKDAY_ENDS, WEEKDAYS, weekday
 
-_Table = Mapping[str, Mapping[str, str]]
-
-# By source language, or by source and target language where models copy what the target language writes.
-# docs/decisions/text.md has the measurements, and abbreviations that models read best as they are.
-_IN_FULL: _Table = {
-    "de": {
-        "bzw.": "oder",
-        "evtl.": "eventuell",
-        "ggf.": "gegebenenfalls",
-        "inkl.": "einschließlich",
-        "insb.": "insbesondere",
-        "sog.": "sogenannte",
-        "u. a.": "unter anderem",
-        "u.a.": "unter anderem",
-    },
-    "en": {
-        "a.k.a.": "also known as",
-        "incl.": "including",
-        "Mt.": "Mount",
-        "E.U.": "EU",
-        "U.K.": "UK",
-        "U.N.": "UN",
-        "U.S.": "US",
-    },
-}
-_BEFORE_NUMBERS: _Table = {
-    "de": {
-        "Art.": "Artikel",
-        "ca.": "ungefähr",
-        "Kap.": "Kapitel",
-        "max.": "maximal",
-        "min.": "mindestens",
-        "mind.": "mindestens",
-        "Tab.": "Tabelle",
-    },
-    "de-en": {"Abb.": "Figure", "Abs.": "paragraph", "S.": "p."},
-    "en": {"approx.": "about", "Fig.": "Figure", "sec.": "section"},
-    "en-de": {"no.": "Nr.", "p.": "S."},
-}
-_BEHIND_NUMBERS: _Table = {
-    "de": {
-        "Jh.": "Jahrhundert",
-        "Min.": "Minuten",
-        "Mio.": "Millionen",
-        "Mrd.": "Milliarden",
-        "Sek.": "Sekunden",
-        "Std.": "Stunden",
-    },
-    "de-en": {"Abs.": "paragraph", "n. Chr.": "AD", "n.Chr.": "AD", "v. Chr.": "BC", "v.Chr.": "BC"},
-    "en": {"hrs.": "hours", "min.": "minutes", "mins.": "minutes", "sec.": "seconds"},
-    "en-de": {
-        "A.D.": "n. Chr.",
-        "AD": "n. Chr.",
-        "B.C.": "v. Chr.",
-        "B.C.E.": "v. Chr.",
-        "BC": "v. Chr.",
-        "BCE": "v. Chr.",
-        "C.E.": "n. Chr.",
-        "CE": "n. Chr.",
-    },
-}
+_CHAT = {"en": r"(?<!\S)(?:b/c|pls|w/o?)(?=\s)"}
+_CHAT_MARKS = (" w/", "b/c ", "pls ")
 # `Karl V. war`. An `L.` alone is an initial, and so are most letters before a capital: `Otto V. Klein`.
 _ORDINALS = {
     "de": r"(?<=[^\W\d_A-Z] )(?=[IVXL]+\.)(?!L\.)(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3})\."
@@ -77,22 +20,35 @@ _ORDINALS = {
 _ORDINAL_ENDS = ("I.", "V.", "X.", "L.")
 # `am 24.12. kam`. Behind other words such a number is that of a section.
 _MONTHS = month_names("de")
-_BEFORE_DATES = "|".join(rf"(?<=\b{each} )" for each in "Am am Ab ab Bis bis Seit seit Vom vom Zum zum".split())  # noqa: SIM905
+_PREPOSITIONS = "Am am Ab ab Bis bis Dem dem Den den Des des Seit seit Vom vom Zum zum"
+_BEFORE_DATES = "|".join(
+    rf"(?<=\b{re.escape(each)})" for each in (*(f"{each} " for each in _PREPOSITIONS.split()), *BEFORE_DATES["de"])
+)
 _DATES = {
-    "de": rf"(?:{_BEFORE_DATES})(?P<date>(?P<day>0?[1-9]|[12]\d|3[01])\.(?P<month>0?[1-9]|1[0-2])\.)"
+    "de": rf"(?=\d)(?:{_BEFORE_DATES})(?P<date>(?P<day>0?[1-9]|[12]\d|3[01])\.(?P<month>0?[1-9]|1[0-2])\.)"
     r"(?=[,;:)]|\s+[a-zäöü(])"
 }
 _DATE_ENDS = tuple(f".{zero}{month}." for zero in ("", "0") for month in range(1, 13))
-# `1'250.- im Monat`, `20,- Euro`; longer dashes are items.
-_ROUND_AMOUNT = r"(?P<round>(?<=\d)[.,]--?)(?=\s+[^\W\d]|[,;:.!?)]|\s*$)"
-_ROUND_ENDS = (".-", ",-")
+# `1'250.- im Monat`, `20,– Euro`
+_ROUND_AMOUNT = r"(?P<round>(?<=\d)[.,](?:--?|–))(?=\s+[^\W\d]|\s?[€$£]|[,;:.!?)]|\s*$)"
+_ROUND_ENDS = (".-", ",-", ".–", ",–")
+# Models take these units for beginnings of words, and seldom read a minus sign. `L` alone may be a name.
+_LITRES = r"(?P<litres>(?<=\d)\s?[cdm]L(?!\w))"
+_LITRE_ENDS = ("cL", "dL", "mL")
+_MINUS = r"(?P<minus>(?<![^\s(])−(?=\d))"
+# `Leser*in`, `Kolleg:innen`: the form for men of words in `er`, of others the one for women. `:in-range` is none.
+_GENDERS = {
+    "de": r"(?P<gender>(?<=[a-zäöüß]{3})(?:(?<=er)[*:](?:innen(?!\w)|in(?![\w-]))|[*:](?=(?:innen(?!\w)|in(?![\w-])))))"
+}
+_GENDER_MARKS = ("*in", ":in")
 
 _BEGIN = r"(?<![\w.])"
 _NO_UNIT = r"(?<!\d )"  # `5 min. 30 s` has minutes, and `Abs. 2 S. 1` has no page
 _BEHIND = "|".join(
-    f"(?<={each} )" for each in (r"\d", r"\d\.", "Jahrhundert", "Jahrhunderts", r"Jh\.", "century", "centuries")
+    f"(?<={each} )" for each in (r"[\d¼½¾]", r"\d\.", "Jahrhundert", "Jahrhunderts", r"Jh\.", "century", "centuries")
 )
 _BEFORE = r"\.(?=\s+\d)"
+_BEFORE_NAME = r"\.(?=\s+[A-ZÄÖÜ]\w)"
 # The sentence goes on behind the abbreviation, or ends there. `u. a.` at the end and `u. a. m.` are "und andere".
 _INSIDE = r"(?:\.(?=[,;:)]|\s+(?!m\.)[^\W_])|(?<!u\.a)(?<!u\. a)(?=\.[\"”“’»)]*\s*$))"
 # `600 BC residents` are Canadians, and `ISO 9001 CE certified` has no year: a word in small letters behind an era is a
@@ -118,27 +74,43 @@ class SpelledOut:
     def __init__(self, source: str, target: str) -> None:
         in_full, before, behind = (
             _with_capitals({**table.get(source, {}), **table.get(f"{source}-{target}", {})})
-            for table in (_IN_FULL, _BEFORE_NUMBERS, _BEHIND_NUMBERS)
+            for table in (IN_FULL, BEFORE_NUMBERS, BEHIND_NUMBERS)
         )
-        self._in_full = {"inside": in_full, "before": before, "behind": behind}
-        ordinals, dates = _ORDINALS.get(source, "(?!)"), _DATES.get(source, "(?!)")
+        self._source = source
+        names, chat = BEFORE_NAMES.get(source, {}), CHAT_WORDS.get(source, {})
+        self._in_full = {"inside": in_full, "before": before, "behind": behind, "name": names, "chat": chat}
+        ordinals, dates, genders, days = (
+            table.get(source, "(?!)") for table in (_ORDINALS, _DATES, _GENDERS, WEEKDAYS)
+        )
         self._pattern = re.compile(
-            f"{_BEGIN}(?:{_NO_UNIT}(?:(?P<inside>{_any_of(in_full, _INSIDE)})|(?P<before>{_any_of(before, _BEFORE)}))"
-            f"|(?:{_BEHIND})(?P<behind>{_any_of(behind, _INSIDE)})|{dates}|{ordinals})|{_ROUND_AMOUNT}"
+            f"{_BEGIN}(?:{_NO_UNIT}(?:(?P<before>{_any_of(before, _BEFORE)})|(?P<inside>{_any_of(in_full, _INSIDE)})"
+            f"|(?P<name>{_any_of(names, _BEFORE_NAME)}))"
+            f"|(?:{_BEHIND})(?P<behind>{_any_of(behind, _INSIDE)})|{dates}|{ordinals}"
+            f"|(?P<weekday>{days})|(?P<chat>{_CHAT.get(source, '(?!)')}))"
+            f"|{_ROUND_AMOUNT}|{_LITRES}|{_MINUS}|{genders}"
         )
         # A search for these takes a tenth of the pattern's time.
-        written = [*in_full, *before, *behind]
-        self._without_stop = (*(each for each in written if not each.endswith(".")), *_ROUND_ENDS)
+        written = [*in_full, *before, *behind, *names]
+        self._without_stop = (
+            *(each for each in written if not each.endswith(".")),
+            *(*_ROUND_ENDS, *_LITRE_ENDS, "−"),
+            *(_GENDER_MARKS if source in _GENDERS else ()),
+            *(_CHAT_MARKS if source in _CHAT else ()),
+        )
+        self._ends = tuple(each for each in behind if each.endswith("."))
         self._parts = (
             *written,
-            *_ROUND_ENDS,
+            *(*_ROUND_ENDS, *_LITRE_ENDS, "−"),
+            *(_GENDER_MARKS if source in _GENDERS else ()),
+            *(_CHAT_MARKS if source in _CHAT else ()),
+            *WEEKDAY_ENDS.get(source, ()),
             *(_ORDINAL_ENDS if source in _ORDINALS else ()),
             *(_DATE_ENDS if source in _DATES else ()),
         )
 
     def in_full(self, text: str) -> str:
-        """Return a text as the model reads it; fast if no full stop is inside."""
-        if text.find(".", 0, -1) < 0 and not _has_any(text, self._without_stop):
+        """Return a text as the model reads it; fast if no full stop is inside, or behind a unit."""
+        if text.find(".", 0, -1) < 0 and not text.endswith(self._ends) and not _has_any(text, self._without_stop):
             return text
         read, position = "", 0
         for start, end, in_full in self._replaced(text):
@@ -174,8 +146,17 @@ class SpelledOut:
                     continue  # `im II. und III. Teil`
                 yield start, end, text[start : end - 1]
                 continue
-            if match.lastgroup == "round":
+            if match.lastgroup == "weekday":
+                yield start, end, weekday(match.group(), self._source)
+                continue
+            if match.lastgroup in ("round", "gender"):
                 yield start, end, ""
+                continue
+            if match.lastgroup == "litres":
+                yield start, end, match.group().lower()
+                continue
+            if match.lastgroup == "minus":
+                yield start, end, "-"
                 continue
             if match.lastgroup == "date":
                 yield start, end, f"{int(match['day'])}. {_MONTHS[int(match['month']) - 1]}"

@@ -113,13 +113,13 @@ def numeral_pattern(item: str, target: str) -> "regex.Pattern[str]":
 
 
 def digits_pattern(item: str) -> "regex.Pattern[str]":
-    """Return a pattern of the same letters and digits, however they are divided."""
+    """Return a pattern of the same letters and digits, however they are divided, in no longer run of digits."""
     plus = r"(?:\+|00)\s?" if item.startswith(("+", "00")) else ""
     characters = (
         [each for each in item.removeprefix("00") if each.isalnum()] if plus else list(filter(str.isalnum, item))
     )
     between = r"[ \u00a0\u202f()/.\-‐‑]{0,3}"
-    return regex.compile(rf"(?<!\w){plus}\(?{between.join(characters)}(?!\w)")
+    return regex.compile(rf"(?<![\w+]|\d[/.\-‐‑]){plus}\(?{between.join(characters)}(?!\w|[/.\-‐‑]\d)")
 
 
 def address_pattern(item: str) -> "regex.Pattern[str]":

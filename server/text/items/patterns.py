@@ -27,9 +27,9 @@ MAGNITUDES = (
     r"[Tt]ausend|mil(?: millones)?|mille|mila|mln|mld|mrd|bn|tn|(?:Mio|Mrd|Bio)\.?+)(?!\w)"
 )
 UNITS = (
-    r"km/h|m/s|mph|[kcmµμn]?m[²³23]?|in²|ft|yd|lbs?|oz|[kmµ]?g|t|[mcd]?l|[kKMGTP]i?[Bb](?:it|yte)?s?(?:/s|"
+    r"km/h|m/s|mph|[kcmµμn]?m[²³23]?|in²|ft|yd|lbs?|oz|[kmµμ]?g|t|[mcdµμ]?[lL]|[kKMGTP]i?[Bb](?:it|yte)?s?(?:/s|"
     r"ps)?|[Mkm]?bps|"
-    r"[kMG]?Hz|[kMGm]?Wh?|[kmµ]?V|[mk]?Ah?|[kM]?J|kcal|[kMh]?Pa|dB|°\s?[CF]|°|px|pt|dpi|ppm|[mµn]?s"
+    r"[kMG]?Hz|[kMGm]?Wh?|[kmµμ]?V|[mk]?Ah?|[kM]?J|kcal|[kMh]?Pa|dB|°\s?[CF]|°|px|pt|dpi|ppm|[mµμn]?s"
 )
 _AMOUNT = r"(?:\d{1,3}+(?:[.,]\d{3})++(?!\d)|\d{1,6}+)(?:[.,]\d{1,2}+(?!\d))?+"
 CURRENCY_CODES = r"(?:USD|EUR|GBP|CHF|JPY|CNY|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|RUB|TRY|INR|BRL|MXN|ZAR|KRW|ILS)"
@@ -232,7 +232,7 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
     (
         ItemKind.MONEY,
         rf"{_CURRENCY}{_GAP}{NUMBER}(?:{_GAP}{MAGNITUDES}|[kKMmB](?!\w))?"
-        rf"|{NUMBER}(?:,[-–]{{1,2}}|{_GAP}{MAGNITUDES})?{_GAP}(?:{CURRENCY_SIGNS}|{CURRENCY_CODES}|{CURRENCY_WORDS})(?![\w%])",
+        rf"|{NUMBER}(?:[.,][-–]{{1,2}}|{_GAP}{MAGNITUDES})?{_GAP}(?:{CURRENCY_SIGNS}|{CURRENCY_CODES}|{CURRENCY_WORDS})(?![\w%])",
     ),
     (ItemKind.PERCENTAGE, rf"{NUMBER}{_GAP}[%‰](?!\w)"),
     # 1A of Meteor-1A, which is no current; the name before it may be translated
@@ -244,7 +244,7 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
         rf"(?<![\w.,/-])(?:[A-Z]{{1,8}}(?:[-/]\d[A-Za-z\d]*+)(?:[-/][A-Za-z\d]++)*+|"
         rf"[A-Za-z]++\d[A-Za-z\d]*+(?:{_HYPHEN}[A-Z\d]++)*+"
         r"|\d++(?:-\d++)*+-[A-Z]{1,8}\d*+(?![a-z])|\d++(?:[A-Z][A-Z\d]*+(?![a-z])|[a-z]++\d[A-Za-z\d]*+|"
-        r"[abf](?!\w)))(?![\w])",
+        r"[abfk](?!\w)))(?![\w])",
     ),
     (ItemKind.CODE, r"(?<![\w.,/-])\d++(?:[-/]\d++){2,}+(?![\w/-]|[.,]\d)"),
     (ItemKind.CODE, r"(?<![\w.,)\]'’/-])[-−]\d{1,6}+[A-Z]{1,3}+(?!\w)"),
@@ -268,7 +268,7 @@ PATTERNS: tuple[tuple[ItemKind, str], ...] = (
     (ItemKind.SIGN, REMARKS),
     (
         ItemKind.SIGN,
-        r"[“”„‟«»]|(?<![\d\w])\"|\"(?!\w)|(?<=\w)\"|(?<!\S)(?:--|[–—-])(?!\S)|[–—](?!\d)|…|(?<!\.)\.\.\.(?!\.)",
+        r"[“”„‟«»]|(?<![\d\w])\"|\"(?!\w)|(?<=\w)\"|(?<!\S)(?:--|[–—-])(?!\S)|(?<!\d[.,])[–—](?!\d)|…|(?<!\.)\.\.\.(?!\.)",
     ),
     (ItemKind.SIGN, BRACKETS),
     (ItemKind.SIGN, SINGLE_QUOTES),

@@ -248,7 +248,8 @@ def _number(answer: Answer, item: str) -> Range | None:
     power = magnitude_at(behind.upper() if currency and len(behind) == 1 else behind, answer.source_language)
     if power and (copied := _verbatim(answer, item)) is not None:
         return copied  # with a magnitude that the target language does not have: `$12.5bn`
-    unit = "" if power or behind in DECADES.values() else without_ordinal(behind)
+    is_decade = behind in DECADES.values() and item.endswith(f"0{behind}")  # `1990s`, and no `9.58 s`
+    unit = "" if power or is_decade else without_ordinal(behind)
     for number in answer.numbers:
         if is_code and number.text != text:
             continue

@@ -173,7 +173,7 @@ def currency_pattern(currency: str, language: str) -> "regex.Pattern[str]":
     """Return a pattern of the sign, the code and the names of a currency."""
     code = currency_code(currency)
     if not code.isalpha() or len(code) != 3:
-        return regex.compile(regex.escape(currency))
+        return regex.compile(regex.escape(currency).replace(r"\$", r"\s?\$"))  # CA $
     locale = locale_of(language)
     names = {get_currency_name(code, count, locale=locale).split()[-1].split("-")[-1] for count in (1, 2, 5)}
     signs = {currency, code, get_currency_symbol(code, locale=locale)} | {
@@ -189,10 +189,11 @@ def currency_pattern(currency: str, language: str) -> "regex.Pattern[str]":
 def unit_pattern(unit: str, language: str) -> "regex.Pattern[str]":
     """Return a pattern of a unit's symbol and its names, right behind a number."""
     compact = unit.replace(" ", "")
-    forms = [
-        regex.escape(each).replace("°", r"°\s?") + r"(?!\w)" for each in {compact: 0, normalize("NFKC", compact): 0}
-    ]
-    if (name := _UNIT_NAMES.get(compact)) is not None:
+    symbols = {compact: 0, normalize("NFKC", compact): 0}
+    if compact[-1:] in "lL":
+        symbols |= {each[:-1] + litre: 0 for each in symbols for litre in "lL"}
+    forms = [regex.escape(each).replace("°", r"°\s?") + r"(?!\w)" for each in symbols]
+    if (name := _UNIT_NAMES.get(compact.replace("L", "l"))) is not None:
         locale = locale_of(language)
         for count in (1, 2, 5):
             written = format_unit(count, name, length="long", locale=locale).replace(str(count), "").strip()

@@ -40,7 +40,10 @@ _ENGLISH = "|".join(_NAMES["en"].split())
 MONTH = rf"(?:(?:{_FULL})(?!\w)|(?:{_ABBREVIATED})(?:\.|(?!\w)))"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 _YEAR = r"(?:1\d|20)\d{2}(?![\w%]|[.,:/-]\d)"
-_GERMAN_PREPOSITIONS = "[Aa]m |[Vv]om |[Bb]is |[Zz]um |[Dd]e[mnr] |[Aa]b |[Ss]eit "
+_GERMAN_PREPOSITIONS = (
+    "[Aa]m |[Vv]om |[Bb]is |[Zz]um |[Dd]e[mnrs] |[Aa]b |[Ss]eit |"
+    r"(?<!\w)(?:(?:Mon|Diens|Donners|Frei|Sams|Sonn)tag|Mittwoch|(?:Mo|Di|Mi|Do|Fr|Sa|So)\.?), "
+)
 
 WRITTEN_DATE = (
     # First of all a digit, or a word before one: the names of months are tried at few positions.

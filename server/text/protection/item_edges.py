@@ -31,6 +31,7 @@ _ABBREVIATED_MONTH_BEFORE = regex.compile(r"(?<!\w)(?:Jan|Feb|Mar|Apr|Jun|Jul|Au
 _YEAR = regex.compile(r"(?<!\d)\d{4}(?!\d)")
 _LIST = regex.compile(r"\W*\d{1,2}\.\s")
 _ORDINAL_DOT = regex.compile(r"\.(?=\s\p{L}|,\s)")
+_LOST_COMMA = regex.compile(r"\.(?=\s\d)")  # `the 3. 4. and` for `die 3., 4. und`
 # What models write for `No.` and `Nr.`; "nein" is their translation of "no".
 _NUMERO_BEFORE = regex.compile(r"(?<!\w)(?:nein\.?|no\.|nr\.?|№|n[°º]|n\.\s?º)\s?$", regex.IGNORECASE)
 _MONTH_BEHIND = regex.compile(rf"\.?\s?{MONTH}")
@@ -41,6 +42,7 @@ _SPACE_BEFORE_MARK = regex.compile(r"\s(?=[.,;:!?)])")
 _CURRENCY_BEHIND = regex.compile(
     rf"(?:\s(?:Mrd|Mio)\.)?(?:\s(?:US[ -]\w+|{CURRENCY_WORDS})(?!\w)|\.?\s[°\ufffd](?!\w))"
 )
+_COUNTRY_OF_DOLLARS = regex.compile(r"\p{Lu}++(?=\$)")
 _STARS_BEFORE = regex.compile(r"[*•][*•\s-]*$")
 _MAGNITUDE_AND_SIGN = regex.compile(
     rf"(?P<magnitude>[ \u00a0\u202f]{MAGNITUDES})?(?:[ \u00a0\u202f]?(?P<sign>[$€£¥]))?(?!\w)"
@@ -150,6 +152,8 @@ def _with_currency_sign(found: FoundItem, text: str, notation: Notation) -> Foun
     sign = CURRENCY_SIGN.search(found.item.text)
     if sign is None or not notation.localizes:
         return found
+    if (country := _COUNTRY_OF_DOLLARS.search(found.item.text)) is not None:
+        return _with_country(found, text, country.group(), notation)
     before = text[found.start - 1 : found.start] == sign.group()
     behind = _MAGNITUDE_AND_SIGN.match(text, found.end)
     has_sign_behind = behind is not None and behind["sign"] == sign.group()
@@ -163,6 +167,17 @@ def _with_currency_sign(found: FoundItem, text: str, notation: Notation) -> Foun
     return replace(
         found, start=found.start - before, end=end, output=with_currency(amount, sign.group(), notation.target)
     )
+
+
+def _with_country(found: FoundItem, text: str, country: str, notation: Notation) -> FoundItem:
+    """Return an amount of a country's dollars with their sign where the target language has it: `US $ 20`."""
+    before = regex.compile(rf"(?<!\w){country}\s?\$\s?$").search(text, max(found.start - 6, 0), found.start)
+    if before is None:
+        return found
+    behind = _MAGNITUDE_AND_SIGN.match(text, found.end)
+    magnitude = "" if behind is None else behind["magnitude"] or ""
+    output = with_currency(f"{found.output}{magnitude}", f"{country}$", notation.target)
+    return replace(found, start=before.start(), end=found.end + len(magnitude), output=output)
 
 
 def with_currency_name(found: FoundItem, text: str, notation: Notation) -> FoundItem | None:
@@ -199,13 +214,15 @@ def _is_counter(found: FoundItem, sentence: str, text: str) -> bool:
 def _with_german_ordinal(found: FoundItem, text: str, sentence: str, notation: Notation) -> FoundItem:
     """Return a number with the full stop of an ordinal that the model copied: `the 3rd place` for `the 3. place`."""
     end, number = found.item.start + len(found.item.shown), found.output or ""
-    is_list = _LIST.match(sentence) is not None
-    is_ordinal = (
-        found.item.start > 0 and not is_list and notation.source.startswith("de") and _ORDINAL_DOT.match(sentence, end)
-    )
-    if not (is_ordinal and notation.localizes) or not number.isdecimal() or not _ORDINAL_DOT.match(text, found.end):
+    has_comma = sentence[end : end + 2] == ".,"
+    is_list = not has_comma and (found.item.start == 0 or _LIST.match(sentence) is not None)
+    is_ordinal = not is_list and notation.source.startswith("de") and _ORDINAL_DOT.match(sentence, end)
+    if not (is_ordinal and notation.localizes and number.isdecimal()):
         return found
-    return replace(found, end=found.end + 1, output=ordinal(number, notation.target))
+    comma = "," if has_comma and _LOST_COMMA.match(text, found.end) else ""
+    if not comma and not _ORDINAL_DOT.match(text, found.end):
+        return found
+    return replace(found, end=found.end + 1, output=f"{ordinal(number, notation.target)}{comma}")
 
 
 def _with_numeral_stop(found: FoundItem, text: str, sentence: str, notation: Notation) -> FoundItem:
@@ -249,6 +266,8 @@ def _garbled(rest: str) -> "regex.Pattern[str]":
     if rest[0] in "-/":
         return regex.compile(rf"{end}\w{{1,3}}(?!\w)")
     letters = r"\p{Ll}{1,6}" if _CONSONANTS.fullmatch(end) else _NOTHING.pattern
+    if end[-1] == "L":
+        end = f"(?i:{end})"  # litres, which models read in small letters
     return regex.compile(rf"\s?{end}(?:(?:\d|{end}){{0,3}}|{letters})(?!\w)")
 
 

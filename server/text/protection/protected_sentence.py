@@ -184,10 +184,11 @@ class ProtectedSentence:
         """Return the items that the text around them changes: `RM-2` in `RM-2th`, `11:10` in `11:10pm`."""
         if not signs and all(each.means is Means.AS_IS for each in found):
             return ()  # nothing was put into the answer
-        text = writer.with_outputs()
         items = [item for item in self.input.items if item.span.kind is not ItemKind.MARKUP]
-        shown = [(item.span.kind, item.text) for item in items]
-        ranges = Answer(text, self.notation.source, self.notation.target).find(shown)
+        # A word with unknown characters may be an item, which is written in another notation: `±0,5 °C`.
+        of = {ItemKind.WORD: self.notation.of}  # words are written as items: `±0,5 °C`
+        shown = [(kind := item.span.kind, of[kind](kind, item.text) if kind in of else item.text) for item in items]
+        ranges = Answer(writer.with_outputs(), self.notation.source, self.notation.target).find(shown)
         lost = [item for item, place in zip(items, ranges, strict=True) if place is None and item.kind not in PLACED]
         return self._indices(lost)
 

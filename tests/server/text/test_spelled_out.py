@@ -36,9 +36,11 @@ def test_an_abbreviation_is_spelled_out_where_the_sentence_goes_on(text: str, re
     [
         ("Im 19. Jh. und im 20. Jh.", "Im 19. Jahrhundert und im 20. Jahrhundert."),
         ("Nach 2 Std. 15 Min. oder (1 Std.) kam er.", "Nach 2 Stunden 15 Minuten oder (1 Stunde) kam er."),
+        ("Es dauert 1½ Std. und 2 ¼ Std. lang.", "Es dauert 1½ Stunden und 2 ¼ Stunden lang."),
         ("Nach 1,1 Std. und 21 Std. kam er.", "Nach 1,1 Stunden und 21 Stunden kam er."),
         ("Art. 3 GG, Kap. 2 und Tab. 7", "Artikel 3 GG, Kapitel 2 und Tabelle 7"),
         ("1 Mio. Euro, 5 Mrd. Euro", "1 Million Euro, 5 Milliarden Euro"),
+        ("Das dauert 5 Std.", "Das dauert 5 Stunden."),
         ("Eine neue Art. Die Min. sind um.", "Eine neue Art. Die Min. sind um."),
     ],
 )
@@ -139,6 +141,11 @@ def test_ranges_of_an_era_without_a_full_stop(text: str, words: dict[str, str]) 
         ("In Version 1.1. ist es so, in Abschnitt 2.3. auch.",) * 2,
         ("Er kam am 24.12.2024 und am 24.12. Anna kam auch.",) * 2,
         ("Seit 1.10 ist es so, am 2.3.",) * 2,
+        ("Di., 6.5., und Montag, 7.5. um 8", "Dienstag, 6. Mai, und Montag, 7. Mai um 8"),
+        (
+            "Ende des 2.3. und vor dem 3.10., Mo., den 4.5. um 8",
+            "Ende des 2. März und vor dem 3. Oktober, Montag, den 4. Mai um 8",
+        ),
     ],
 )
 def test_a_day_and_a_month_are_read_in_words(text: str, read: str) -> None:
@@ -152,11 +159,24 @@ def test_a_day_and_a_month_are_read_in_words(text: str, read: str) -> None:
         ("Das kostet CHF 1'250.- im Monat.", "Das kostet CHF 1'250 im Monat."),
         ("Das kostet 20,-- Euro, also 20,-.", "Das kostet 20 Euro, also 20."),
         ("Nur 5,-!", "Nur 5!"),
+        ("Für 20,– Euro, CHF 5.– und 7,–€", "Für 20 Euro, CHF 5 und 7€"),
         ("Vom 3.- 5. Mai, 10.-12. Mai, der 3.-beste, a,- b",) * 2,
     ],
 )
 def test_an_amount_is_read_without_its_dash(text: str, read: str) -> None:
     assert GERMAN.in_full(text) == TO_GERMAN.in_full(text) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Mix 250 mL with 2dL (5 cL).", "Mix 250 ml with 2dl (5 cl)."),
+        ("It is −5 °C (−3 °C), from 2 −1", "It is -5 °C (-3 °C), from 2 -1"),
+        ("HTML and mL, 1431 L Street, 5 mLs, 3−1, x −y",) * 2,
+    ],
+)
+def test_units_and_signs_are_read_as_models_have_seen_them_most(text: str, read: str) -> None:
+    assert GERMAN.in_full(text) == TO_GERMAN.in_full(text) == spelled_out("", "de").in_full(text) == read
 
 
 def test_ranges_of_an_amount_with_a_dash() -> None:
@@ -166,3 +186,69 @@ def test_ranges_of_an_amount_with_a_dash() -> None:
 def test_ranges_of_a_roman_ordinal() -> None:
     found = GERMAN.ranges_in("Karl III. war", [(0, 4), (5, 8), (9, 12)])
     assert found == [(0, 4), (5, 8), (10, 13)]
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Mo., 5. Mai, und am Do., dem 8. Juni", "Montag, 5. Mai, und am Donnerstag, dem 8. Juni"),
+        ("Am Fr., 5.6., oder Fr. den 6. um 8", "Am Freitag, 5. Juni, oder Freitag den 6. um 8"),
+        ("Das kostet Fr. 20 so. Und So. Mo.–Fr. 9–17 Uhr.",) * 2,
+    ],
+)
+def test_a_german_day_of_the_week_is_spelled_out_before_a_date(text: str, read: str) -> None:
+    assert GERMAN.in_full(text) == read
+    assert TO_GERMAN.in_full(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("It was Wed., March 12th, or Tues. morning.", "It was Wednesday, March 12th, or Tuesday morning."),
+        (
+            "From Thu. 16 July; Sat. at 4 p.m.; on Mon. we go",
+            "From Thursday 16 July; Saturday at 4 p.m.; on Monday we go",
+        ),
+        ("They sat. The Sun. 5 planets go round the Sun. Mon.-Fri. 9 to 5 we do.",) * 2,
+    ],
+)
+def test_an_english_day_of_the_week_is_spelled_out_beside_a_time(text: str, read: str) -> None:
+    assert TO_GERMAN.in_full(text) == read
+    assert GERMAN.in_full(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Lehrer:innen und Leser*in, Kolleg*innen", "Lehrer und Leser, Kolleginnen"),
+        ("Autor:innen-Treffen für Leser*innen!", "Autorinnen-Treffen für Leser!"),
+        ("Die:in-range, Lehrer:in-x, Datei:inhalt, Leser*innenbrief, er:in",) * 2,
+    ],
+)
+def test_forms_for_women_and_men_are_read_as_one(text: str, read: str) -> None:
+    assert GERMAN.in_full(text) == read
+    assert TO_GERMAN.in_full(text) == text
+
+
+def test_ranges_of_forms_for_women_and_men() -> None:
+    assert GERMAN.ranges_in("Leser*innen da", [(0, 5), (6, 8)]) == [(0, 5), (12, 14)]
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Fr. Klein und Hr. Prof. Groß, für 5 Fr. Tee", "Frau Klein und Herr Professor Groß, für 5 Fr. Tee"),
+        ("Am 5. Jan. 2020, i. d. R. vllt. am Do.", "Am 5. Januar 2020, in der Regel vielleicht am Do."),
+    ],
+)
+def test_titles_and_months_in_german(text: str, read: str) -> None:
+    assert GERMAN.in_full(text) == read
+
+
+def test_english_short_forms_of_messages_and_months() -> None:
+    text = "Tea w/ milk, pls come w/o it b/c of Prof. Klein on Oct. 5; a/w/ b, src/b/c x, in Oct. we"
+    read = (
+        "Tea with milk, please come without it because of Professor Klein on October 5; a/w/ b, src/b/c x, in Oct. we"
+    )
+    assert TO_GERMAN.in_full(text) == read
+    assert TO_GERMAN.in_full("Tea w/ milk") == "Tea with milk"

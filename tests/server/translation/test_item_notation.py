@@ -91,6 +91,10 @@ def test_an_answer_in_the_notation_of_the_target_stays_as_it_is(bundle: Bundle) 
         ("It was 4:2 on the house.", "It was 4:22 pm house.", "It was 4:2 house."),
         ("Half past two is here.", "Half past two is here.", "Halb drei is here."),
         ("It is $12.5bn now.", "It is $12.5bn now.", "It is 12,5 Milliarden\u00a0$ now."),
+        ("It is US$ 20 now.", "It is US $ 20 now.", "It is 20\u00a0US$ now."),
+        ("It is CA$2 million now.", "It is CA $2 Millionen now.", "It is 2 Millionen\u00a0CA$ now."),
+        ("It is 5 mL now.", "It is 5 ml now.", "It is 5 mL now."),
+        ("It is 5 mL now.", "It is 5 mlisch now.", "It is 5 mL now."),
         ("It was $12.5bn in $.", "It was 12.5bn in $.", "It was 12,5 Milliarden\u00a0$ in $."),
         ("It has 500 mg now.", "It has 500 mgisch now.", "It has 500 mg now."),
         ("He ran the 100 m here.", "He ran the 100 m m here.", "He ran the 100 m here."),
@@ -142,6 +146,31 @@ def test_a_misread_currency_of_a_long_sentence_is_corrected(bundle: Bundle, monk
     [found] = _translate(Answering(bundle, {"They paid $15.": "They paid%16 ."}), "They paid $15.")
     assert found.text == "They paid 15\u00a0$."
     assert [item.means for item in found.protected] == [Means.CORRECTED]
+
+
+def test_an_item_with_an_unknown_sign_is_compared_in_the_notation_of_the_target(bundle: Bundle) -> None:
+    [found] = _translate(Answering(bundle, {"It is Tom here.": "is Tom here."}), "It is ±0.5 km here.")
+    assert found.text == "Is ±0,5 km here."
+    assert [item.means for item in found.protected] == [Means.NAME]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "translation"),
+    [
+        ("Der 3., 4. und 5. Weg ist da.", "the 3. 4. and 5. way is here.", "The 3rd, 4th and 5th way is here."),
+        ("1., 2. und 3. Weg", "1. 2. and 3. way", "1st, 2nd and 3rd way"),
+    ],
+)
+def test_german_ordinals_are_those_of_english(
+    tmp_path_factory: pytest.TempPathFactory, text: str, answer: str, translation: str
+) -> None:
+    folder = tmp_path_factory.mktemp("ordinals")
+    bundle = make_bundle(folder, languages=("de", "en"), sentences=[*LETTERS, "the 3rd, 4th and 5th way is here."])
+    request = TranslationRequest((text,), "de", "en")
+    [found] = asyncio.run(
+        Pipeline(Answering(bundle, {text: answer}), TranslationLimits()).translate(request)
+    ).translations
+    assert found.text == translation
 
 
 @pytest.mark.parametrize(
