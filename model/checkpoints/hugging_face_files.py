@@ -21,6 +21,7 @@ from torch import Tensor
 from model.checkpoints.archives import extract, is_archive
 from model.checkpoints.errors import CheckpointError as CheckpointError
 from model.checkpoints.hub import download_model
+from model.checkpoints.regular_files import require_files
 from model.temporary_folders import temporary_folder
 
 CONFIG_FILE = "config.json"
@@ -117,6 +118,7 @@ def find_checkpoint(
     if isinstance(folder_or_hub_name, CheckpointFolder):
         return folder_or_hub_name
     path = Path(folder_or_hub_name)
+    require_files(path)
     if path.is_dir() and not is_archive(path):
         return CheckpointFolder(path, path.resolve().name)
     if path.is_file() and path.suffix == ".pt":
@@ -198,6 +200,7 @@ def _shard_paths(index: Path) -> list[Path]:
 
 def read_weight_file(path: Path) -> dict[str, Tensor]:
     """Return the tensors of one file. Raises `CheckpointError` for a file that contains anything else."""
+    require_files(path)
     try:
         if path.suffix == ".safetensors":
             return load_file(path)

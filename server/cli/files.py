@@ -24,7 +24,7 @@ def check_input(name: str) -> None:
 
 
 def check_output(name: str, flag: str, source: str) -> None:
-    """Raise ValueError unless the file can be created and is not the input."""
+    """Raise ValueError or OSError unless the file can be created and is not the input."""
     if name == STANDARD:
         return
     path = Path(name)
@@ -34,6 +34,12 @@ def check_output(name: str, flag: str, source: str) -> None:
         raise ValueError(f"the folder of `{flag}` does not exist: {path.parent}; create it or name another")
     if source != STANDARD and path.exists() and path.samefile(source) and path.is_file():
         raise ValueError(f"`{flag}` must not be the input, which would be overwritten. Given: {name}")
+    if not path.exists() and not path.is_symlink():
+        try:
+            path.open("xb").close()
+        except FileNotFoundError:  # of the file systems of the kernel, such as /proc
+            raise ValueError(f"{name} cannot be created; name a file in another folder") from None
+        path.unlink()
 
 
 @contextmanager
