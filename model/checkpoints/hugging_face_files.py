@@ -7,6 +7,7 @@ import pickle
 import struct
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ INDEX_SUFFIX = ".index.json"
 # `torch.load` raises all of these for damaged files.
 UNREADABLE = (
     *(OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, AssertionError, MemoryError),
-    *(struct.error, pickle.UnpicklingError, SafetensorError),
+    *(struct.error, pickle.UnpicklingError, SafetensorError, zipfile.BadZipFile),
 )
 
 
