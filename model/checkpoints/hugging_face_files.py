@@ -118,6 +118,8 @@ def find_checkpoint(
     """
     if isinstance(folder_or_hub_name, CheckpointFolder):
         return folder_or_hub_name
+    if not str(folder_or_hub_name):  # otherwise the working directory
+        raise CheckpointError("the name of the checkpoint is empty; name a folder, a file or a model of the hub")
     path = Path(folder_or_hub_name)
     require_files(path)
     if path.is_dir() and not is_archive(path):

@@ -15,6 +15,8 @@ def check_input(name: str) -> None:
     """Raise OSError, with the path and the cause, unless the file can be read."""
     if name == STANDARD:
         return
+    if not name:  # a variable of the shell that is not set
+        raise ValueError("the name of the input is empty; name a file, or - for standard input")
     path = Path(name)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
@@ -27,6 +29,8 @@ def check_output(name: str, flag: str, source: str) -> None:
     """Raise ValueError or OSError unless the file can be created and is not the input."""
     if name == STANDARD:
         return
+    if not name:
+        raise ValueError(f"`{flag}` must be the name of a file. It is empty")
     path = Path(name)
     if path.is_dir():
         raise ValueError(f"`{flag}` must be a file. {name} is a folder")

@@ -110,3 +110,8 @@ def test_a_hub_repository_is_named_with_its_commit(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("model.checkpoints.hugging_face_files.download_model", lambda name, report: downloaded)
     found = find_checkpoint("someone/opus-mt-en-de")
     assert (found.path, found.name) == (tmp_path, "someone/opus-mt-en-de@0123abc")
+
+
+def test_an_empty_name_is_not_the_working_directory() -> None:
+    with pytest.raises(CheckpointError, match="the name of the checkpoint is empty; name a folder"):
+        find_checkpoint("")

@@ -56,3 +56,12 @@ def test_a_document_is_written_to_the_file_of_a_link(film: Path) -> None:
     assert result.exit_code == 0, result.stderr
     assert link.is_symlink()
     assert "Dank" in (folder / "de.srt").read_text()
+
+
+def test_an_empty_name_is_not_the_working_directory(film: Path) -> None:
+    for arguments, message in (
+        ([""], "the name of the input is empty; name a file, or - for standard input"),
+        ([str(film), "--output", ""], "`--output` must be the name of a file. It is empty"),
+    ):
+        result = _run(*arguments)
+        assert (result.exit_code, result.stderr) == (1, f"kvasir: {message}\n")
