@@ -1,4 +1,4 @@
-"""Outputs of `kvasir translate` that cannot be files, or lead to other files."""
+"""Files of `kvasir translate` that are none, or lead to other files."""
 
 import os
 import re
@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from kvasir import app
+from server.cli.translate import input_lines
 
 _SUBTITLES = "1\n00:00:01,000 --> 00:00:02,000\nThank you.\n"
 
@@ -65,3 +66,10 @@ def test_an_empty_name_is_not_the_working_directory(film: Path) -> None:
     ):
         result = _run(*arguments)
         assert (result.exit_code, result.stderr) == (1, f"kvasir: {message}\n")
+
+
+def test_a_device_that_never_ends_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_lines, "_MAX_LINE_BYTES", 10_000_000)
+    result = _run("/dev/zero")
+    message = "line 1 must have at most 10000000 bytes; divide it, or name a text file"
+    assert (result.exit_code, result.stderr) == (1, f"kvasir: {message}\n")
