@@ -244,6 +244,8 @@ def mcp(
     ] = None,
 ) -> None:
     """Offer translation to language models as tools of an MCP server on standard input and output."""
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise failure(f"--url must be like http://127.0.0.1:8000. Given: {url}", WRONG_USE)
     if url is not None and model:
         raise failure("--model has no effect with --url: the server has its own models", WRONG_USE)
     with one_line_errors(), needs_extra("mcp"):

@@ -55,7 +55,7 @@ class Shapes(_Strict):
     target_vocab_size: Count
     d_model: Count
     num_encoder_layers: Count
-    num_decoder_layers: Annotated[int, Field(ge=0)]
+    num_decoder_layers: Annotated[int, Field(ge=0, le=1000)]  # names of their caches are made before a graph is read
     num_heads: Count
     head_dim: Count
     max_source_tokens: Count

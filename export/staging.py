@@ -44,6 +44,9 @@ def staged(folder: Path) -> Iterator[Path]:
     parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder(parent, _PREFIX) as staging:
         yield staging
+        # Another process may have exported to the folder meanwhile: files of two models must not be mixed.
+        if folder.exists() and any(not path.name.startswith(_PREFIX) for path in folder.iterdir()):
+            raise ExportError(f"another process has written to {folder} meanwhile; choose another folder")
         if not is_there:
             staging.rename(folder)
             return

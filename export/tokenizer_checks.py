@@ -1,7 +1,9 @@
 """Checks of a checkpoint's tokenizer, by tokenizer kind."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from bundle.bpe_codes import read_bpe_codes
@@ -27,6 +29,7 @@ MAX_MISSING_RATIO = 0.5
 
 # ByT5: three control tokens, then the bytes.
 _UNKNOWN_OF_BYTES, _NUM_BYTES = 2, 256
+_STANDARD_ERROR = 2
 
 Report = Callable[[str], None]
 
@@ -83,7 +86,8 @@ def _check_tokenizer_json(checkpoint: Checkpoint, report: Report) -> int:
     converted = tokenizer.converted.get(TOKENIZER_JSON_FILE)
     content = tokenizer.files[TOKENIZER_JSON_FILE].read_bytes() if converted is None else converted
     try:
-        backend = open_json_tokenizer(content)
+        with _discarded_standard_error():
+            backend = open_json_tokenizer(content)
     except ValueError as error:
         raise ExportError(
             f"{source}: {TOKENIZER_JSON_FILE} is damaged, or no tokenizer that encodes every text: {error}; "
@@ -93,6 +97,23 @@ def _check_tokenizer_json(checkpoint: Checkpoint, report: Report) -> int:
     unknown = backend.token_to_id(UNKNOWN_TOKEN)
     # A byte-level vocabulary needs none.
     return checkpoint.config.pad_token_id if unknown is None else int(unknown)
+
+
+@contextmanager
+def _discarded_standard_error() -> Iterator[None]:
+    """Discard what is written to standard error: a panic of Rust writes lines of its own before it is raised."""
+    try:
+        kept = os.dup(_STANDARD_ERROR)
+    except OSError:  # it is closed
+        yield
+        return
+    with Path(os.devnull).open("wb") as nothing:
+        os.dup2(nothing.fileno(), _STANDARD_ERROR)
+    try:
+        yield
+    finally:
+        os.dup2(kept, _STANDARD_ERROR)
+        os.close(kept)
 
 
 def _check_moses_bpe(checkpoint: Checkpoint, report: Report) -> int:

@@ -29,6 +29,7 @@ from library.registry_download import read_registry
 from model.checkpoints.archives import extract, is_archive
 from model.checkpoints.download import Progress, RemoteFile, download, no_progress
 from model.checkpoints.hub import card_licence, download_model
+from model.checkpoints.regular_files import require_files
 from model.temporary_folders import temporary_folder
 
 Report = Callable[[str], None]
@@ -245,6 +246,7 @@ def _fetch(
         report(f"SHA-256: {digest}")
     else:
         address = str(path.resolve())
+        require_files(path)
     try:
         if path.is_file() and not is_archive(path):
             raise ValueError(f"{path} must be a folder or an archive (.zip, .tar.gz, .argosmodel)")

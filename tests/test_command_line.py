@@ -80,6 +80,8 @@ def test_numpy_starts_no_threads() -> None:
         (["export", "nowhere", "{folder}/" + 300 * "n"], 1, "cannot be used: file name too long"),
         (["loadtest", "--url", "ftp://host"], 1, "ftp://host"),
         (["train", "{folder}", "--data", "no.tsv", "--source", "en", "--target", "de"], 1, "no.tsv"),
+        (["loadtest", "--seconds", "-1"], 1, "`seconds`: Input should be greater than 0. Given: -1.0; `warm_up"),
+        (["mcp", "--url", "nowhere"], 2, "--url must be like http://127.0.0.1:8000. Given: nowhere"),
         (["loadtest", "--scenario", "nothing"], 1, "unknown scenario nothing; available: "),
         (["loadtest", "--max-p95-ms", "-1"], 1, "`max_p95_ms` must not be negative. Given: -1"),
         (["loadtest", "report", "nowhere"], 1, "nowhere contains no load test"),

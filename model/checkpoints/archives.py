@@ -4,6 +4,7 @@ Mozilla's repository of models has such folders: `model.ende.intgemm.alphas.bin.
 downloads the same files packed with Zstandard. Files that macOS adds to archives are left out.
 """
 
+import errno
 import gzip
 import lzma
 import shutil
@@ -26,6 +27,9 @@ MAX_RATIO: Final = 50
 MIN_LIMIT_BYTES: Final = 100_000_000
 _WEIGHTS: Final = (".npz", ".bin", ".pt", ".pth")  # ZIP files as well
 _BLOCK: Final = 1 << 20
+_DAMAGE: Final = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError)
+# bz2 and gzip raise OSError without a number; in a damaged ZIP file, positions are wrong and paths exclude each other.
+_ERRORS_OF_DAMAGE: Final = (None, errno.EINVAL, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
 
 
 def is_archive(path: Path) -> bool:
@@ -33,7 +37,10 @@ def is_archive(path: Path) -> bool:
     if path.is_dir():
         packed = (each for ending in PACKED for each in path.glob(f"model.*{ending}"))
         return any(each.is_file() and not each.with_suffix("").exists() for each in packed)
-    return path.suffix not in _WEIGHTS and (zipfile.is_zipfile(path) or tarfile.is_tarfile(path))
+    try:
+        return path.suffix not in _WEIGHTS and (zipfile.is_zipfile(path) or tarfile.is_tarfile(path))
+    except _DAMAGE:
+        return True  # `extract` has the error
 
 
 def extract(archive: Path, folder: Path) -> Path:
@@ -59,19 +66,10 @@ def extract(archive: Path, folder: Path) -> Path:
                     if num_bytes > limit:
                         raise ValueError(f"{archive.name} must extract to at most {limit} bytes")
                     sink.write(block)
-    except (
-        zipfile.BadZipFile,
-        tarfile.TarError,
-        zlib.error,
-        lzma.LZMAError,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-        FileExistsError,
-        NotADirectoryError,
-        IsADirectoryError,
-    ) as error:
+    except (*_DAMAGE, NotImplementedError, RuntimeError, LookupError, OSError) as error:
         shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OSError) and error.errno not in _ERRORS_OF_DAMAGE:
+            raise  # the disk is full
         raise ValueError(f"{archive.name} is damaged or of another format: {error}") from error
     except ValueError:
         shutil.rmtree(folder, ignore_errors=True)

@@ -7,6 +7,7 @@ import pickle
 import struct
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from torch import Tensor
 from model.checkpoints.archives import extract, is_archive
 from model.checkpoints.errors import CheckpointError as CheckpointError
 from model.checkpoints.hub import download_model
+from model.checkpoints.regular_files import require_files
 from model.temporary_folders import temporary_folder
 
 CONFIG_FILE = "config.json"
@@ -32,7 +34,7 @@ INDEX_SUFFIX = ".index.json"
 # `torch.load` raises all of these for damaged files.
 UNREADABLE = (
     *(OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, AssertionError, MemoryError),
-    *(struct.error, pickle.UnpicklingError, SafetensorError),
+    *(struct.error, pickle.UnpicklingError, SafetensorError, zipfile.BadZipFile),
 )
 
 
@@ -116,7 +118,10 @@ def find_checkpoint(
     """
     if isinstance(folder_or_hub_name, CheckpointFolder):
         return folder_or_hub_name
+    if not str(folder_or_hub_name):  # otherwise the working directory
+        raise CheckpointError("the name of the checkpoint is empty; name a folder, a file or a model of the hub")
     path = Path(folder_or_hub_name)
+    require_files(path)
     if path.is_dir() and not is_archive(path):
         return CheckpointFolder(path, path.resolve().name)
     if path.is_file() and path.suffix == ".pt":
@@ -198,6 +203,7 @@ def _shard_paths(index: Path) -> list[Path]:
 
 def read_weight_file(path: Path) -> dict[str, Tensor]:
     """Return the tensors of one file. Raises `CheckpointError` for a file that contains anything else."""
+    require_files(path)
     try:
         if path.suffix == ".safetensors":
             return load_file(path)

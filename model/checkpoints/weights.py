@@ -95,7 +95,7 @@ def select_weights(
     }
     if any(problems.values()):
         lines = [f"{kind}: {'; '.join(names)}" for kind, names in problems.items() if names]
-        raise CheckpointError(f"{checkpoint_name}: the weights do not fit their settings\n  " + "\n  ".join(lines))
+        raise CheckpointError(f"{checkpoint_name}: the weights do not fit their settings:\n  " + "\n  ".join(lines))
     return selected
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 WRONG_USE = 2  # the exit code for flags and settings that make no sense; other failures exit with 1
 
+_MAX_SHOWN = 100  # characters of a wrong value
+
 # Causes in words; others are those of the operating system.
 _CAUSES = {
     errno.ENOENT: "does not exist",
@@ -71,7 +73,19 @@ def flag_problems(problems: "Iterable[ErrorDetails]", command: str) -> str:
 
 def _message(error: BaseException) -> str:
     """Return the message of an error; for a file, its path and the cause in words instead of a number."""
+    from pydantic import ValidationError  # not before an error: the help needs no pydantic
+
+    if isinstance(error, ValidationError):
+        return "; ".join(map(_problem, error.errors()))
     if not isinstance(error, OSError) or error.filename is None:
         return str(error)
     cause = _CAUSES.get(error.errno or 0) or f"cannot be used: {(error.strerror or '').lower()}"
     return f"{error.filename} {cause}"
+
+
+def _problem(problem: "ErrorDetails") -> str:
+    """Return one of the errors of pydantic, whose own message has several lines and an address."""
+    field = ".".join(map(str, problem["loc"]))
+    message = problem["msg"].removeprefix("Value error, ")
+    shown = repr(problem["input"])
+    return f"`{field}`: {message}. Given: {shown[:_MAX_SHOWN]}" if field else message

@@ -111,7 +111,8 @@ def _serve(
         server_header=False,
         timeout_graceful_shutdown=_CLOSE_SECONDS,
         http=limited_connection(
-            _connection_limits(settings), observer, table, RequestTurns(settings.max_queue_seconds)
+            *(_connection_limits(settings), observer, table, RequestTurns(settings.max_queue_seconds)),
+            for_pages=bool(settings.cors_origins),
         ),
         ws="none",
     )

@@ -43,6 +43,7 @@ class LimitedConnection(JoinedConnection):
     metrics: Metrics
     table: ConnectionTable
     turns: RequestTurns
+    for_pages: bool
     watch: DisconnectWatch
 
     _is_excess = False
@@ -286,14 +287,14 @@ class LimitedConnection(JoinedConnection):
                 return
             cycle.disconnected = True
             cycle.message_event.set()
-        self.transport.write(as_bytes(rejection))
+        self.transport.write(as_bytes(rejection, for_pages=self.for_pages))
         self._start_write_timer()
         self.transport.close()
 
 
 def limited_connection(
-    limits: ConnectionLimits, metrics: Metrics, table: ConnectionTable, turns: RequestTurns
+    limits: ConnectionLimits, metrics: Metrics, table: ConnectionTable, turns: RequestTurns, for_pages: bool = False
 ) -> type[LimitedConnection]:
-    """Return the connection class for a server with these limits."""
-    shared = {"limits": limits, "metrics": metrics, "table": table, "turns": turns}
+    """Return the connection class for a server with these limits; with `for_pages`, web pages can read its errors."""
+    shared = {"limits": limits, "metrics": metrics, "table": table, "turns": turns, "for_pages": for_pages}
     return type("LimitedConnection", (LimitedConnection,), {**shared, "watch": DisconnectWatch()})

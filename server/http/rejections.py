@@ -55,14 +55,18 @@ def too_long(max_bytes: int, *, is_trailer: bool = False) -> Rejection:
     return Rejection(431, "headers_too_large", message)
 
 
-def as_bytes(rejection: Rejection) -> bytes:
-    """Return the response that ends its connection."""
+def as_bytes(rejection: Rejection, *, for_pages: bool = False) -> bytes:
+    """Return the response that ends its connection. With `for_pages`, web pages of every origin can read it.
+
+    The origin of a request that is not parsed is unknown, and the response contains nothing secret.
+    """
     body = json.dumps(NATIVE.body(rejection.status, rejection.code, rejection.message)).encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),
         (b"connection", b"close"),
         *rejection.headers,
+        *([(b"access-control-allow-origin", b"*")] if for_pages else []),
     ]
     status = HTTPStatus(rejection.status)
     lines = [b"HTTP/1.1 %d %s" % (status, status.phrase.encode()), *(b"%s: %s" % header for header in headers)]

@@ -11,6 +11,7 @@ import pytest
 from bundle.loading import check_unchanged, load_bundle, record_file
 from bundle.manifest import MANIFEST_FILE, BundleError
 from bundle.tokenizer_files import SOURCE_SENTENCEPIECE_FILE, TARGET_SENTENCEPIECE_FILE, VOCABULARY_FILE
+from server.engine.runners.onnx import OnnxSessions
 from server.text.tokenizers.registry import open_tokenizer
 
 MODEL = Path(__file__).resolve().parents[2] / "models" / "en-de"
@@ -124,4 +125,23 @@ def test_the_error_of_a_hostile_manifest_is_short(folder: Path, changes: dict[st
 def test_a_manifest_of_gigabytes_is_not_read(folder: Path) -> None:
     os.truncate(folder / MANIFEST_FILE, 3_000_000_000)
     with pytest.raises(BundleError, match=r"may have 16000000 bytes\. It has 3000000000"):
+        load_bundle(folder)
+
+
+@pytest.mark.parametrize(("size", "value"), [("num_heads", 104), ("max_source_tokens", 2), ("vocab_size", 10**6)])
+def test_sizes_other_than_those_of_the_graphs_are_rejected_when_they_are_loaded(
+    folder: Path, size: str, value: int
+) -> None:
+    manifest = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
+    manifest["shapes"][size] = value
+    (folder / MANIFEST_FILE).write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(BundleError, match=rf"encoder\.onnx contradicts its bundle\.json: {size} is \d+, {value} in"):
+        OnnxSessions.open(load_bundle(folder), 1)
+
+
+def test_a_number_of_layers_beyond_measure_is_rejected_at_once(folder: Path) -> None:
+    manifest = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
+    manifest["shapes"]["num_decoder_layers"] = 2**31
+    (folder / MANIFEST_FILE).write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(BundleError, match=r"shapes\.num_decoder_layers: Input should be less than or equal to 1000"):
         load_bundle(folder)

@@ -42,17 +42,44 @@ def _fail(folder: Path) -> None:
         raise OSError("full")
 
 
-def _stage_beside_a_folder_of_that_name(folder: Path, name: str) -> None:
+def _stage(folder: Path, *names: str) -> None:
     with staged(folder) as staging:
-        (staging / "encoder.onnx").write_bytes(b"new")
-        (staging / name).write_bytes(b"new")
-        (folder / name).mkdir()
+        for name in names:
+            (staging / name).write_bytes(b"new")
 
 
-def test_files_that_were_moved_are_deleted_if_another_cannot_be(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match=r"bundle\.json"):
-        _stage_beside_a_folder_of_that_name(tmp_path, "bundle.json")
-    assert [path.name for path in tmp_path.iterdir()] == ["bundle.json"]
+def test_files_that_were_moved_are_deleted_if_another_cannot_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+
+    def rename_but_the_manifest(path: Path, target: Path) -> Path:
+        if path.name == "bundle.json":
+            raise OSError("full")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename_but_the_manifest)
+    with pytest.raises(OSError, match="full"):
+        _stage(tmp_path, "encoder.onnx", "bundle.json")
+    assert not list(tmp_path.iterdir())
+
+
+def _stage_twice(folder: Path) -> None:
+    with staged(folder) as staging:
+        (staging / "encoder.onnx").write_bytes(b"old")
+        _stage(folder, "bundle.json", "encoder.onnx")
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_the_second_of_two_exports_to_one_folder_leaves_the_first(tmp_path: Path, is_there: bool) -> None:
+    folder = tmp_path / "bundle"
+    if is_there:
+        folder.mkdir()
+    with pytest.raises(ExportError, match=r"another process has written to .*bundle meanwhile"):
+        _stage_twice(folder)
+    contents = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert contents == {"bundle.json": b"new", "encoder.onnx": b"new"}
+    assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
 
 
 def test_a_folder_of_a_running_export_is_not_offered_for_removal(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +39,9 @@ def test_a_vocabulary_that_ends_the_reader_of_json_is_rejected(checkpoint: Path,
         require_tokenizer(read_checkpoint(changed), pytest.fail)
 
 
-def test_a_tokenizer_that_panics_is_rejected_with_its_file_and_a_way_out(checkpoint: Path) -> None:
+def test_a_tokenizer_that_panics_is_rejected_with_its_file_and_a_way_out(
+    checkpoint: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     content = {
         "version": "1.0",
         "added_tokens": [],
@@ -48,3 +51,5 @@ def test_a_tokenizer_that_panics_is_rejected_with_its_file_and_a_way_out(checkpo
     files = TokenizerFiles("tokenizer_json", {}, converted={"tokenizer.json": json.dumps(content).encode()})
     with pytest.raises(ExportError, match=r"tokenizer\.json is damaged, or .*: Precompiled: .*; download it again"):
         require_tokenizer(replace(read_checkpoint(checkpoint), tokenizer=files), pytest.fail)
+    os.write(2, b"afterwards")
+    assert capfd.readouterr().err == "afterwards", "the text of the panic is not for users"

@@ -22,6 +22,11 @@ _TOKENIZER_KEYS = ("kind", "files", "before", "after")
 
 def read_own_model(config_file: Path, weights_file: Path) -> Checkpoint:
     """Read a model from its two files. Raises `CheckpointError` that names the file, field or weights."""
+    for file in (config_file, weights_file):
+        if not file.exists():
+            raise CheckpointError(f"{file} does not exist; with --config, a model is that file and a file of weights")
+        if file.is_dir():
+            raise CheckpointError(f"{file} is a folder; with --config, a model is that file and a file of weights")
     settings = read_settings(config_file)
     config = own_config(settings)
     renamed = {_renamed(name, settings): tensor for name, tensor in read_weight_file(weights_file).items()}

@@ -77,6 +77,7 @@ def translate_document_file(
             engines.append(CachedEngineClient(pool, options.cache_sentences, recorder))
             stack.callback(engines[-1].close)
         started = time.perf_counter()
+        sink = sink.resolve()  # the file of a link is replaced, not the link
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir=sink.parent))
         router = Router(
             [Pipeline(engine, TranslationLimits(), checks_copying=True, checks_sources=True) for engine in engines],

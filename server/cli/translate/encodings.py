@@ -2,6 +2,8 @@
 
 import codecs
 import io
+import os
+import stat
 from typing import BinaryIO, cast
 
 from server.documents.input.encoding import Encoding, check_encoding, detect, detect_in, has_mark
@@ -16,11 +18,11 @@ class UndecodableInput(ValueError):
 def input_encoding(source: BinaryIO, name: str | None) -> Encoding:
     """Return the encoding of the input, and move behind its mark: the one named, else detected.
 
-    A pipe cannot be read twice, so it is UTF-8 unless `name` or a mark states another one.
+    A pipe cannot be read twice, and a device may never end: they are UTF-8 unless `name` or a mark states another one.
     """
     if name is not None and check_encoding(name) == _UTF8:
         return Encoding()
-    if source.seekable():
+    if source.seekable() and not _is_device(source):
         found = detect_in(source, name)
         if found.codec == _UTF8:
             source.seek(0)  # the reader of lines removes the mark
@@ -32,6 +34,13 @@ def input_encoding(source: BinaryIO, name: str | None) -> Encoding:
     found = detect(beginning, name)
     source.read(len(found.mark))
     return found
+
+
+def _is_device(source: BinaryIO) -> bool:
+    try:
+        return stat.S_ISCHR(os.fstat(source.fileno()).st_mode)
+    except OSError:  # in memory
+        return False
 
 
 class Utf8Input(io.RawIOBase):

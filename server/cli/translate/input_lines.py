@@ -10,11 +10,16 @@ from typing import BinaryIO, cast
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CHUNK_BYTES = 64 * 1024
 _MAX_CHUNKS_AHEAD = 64  # 4 MB in memory besides the lines that are being translated
+_MAX_LINE_BYTES = 100_000_000  # a device such as /dev/zero never ends a line
 _MORE_SECONDS = 0.05  # for the rest of an input whose beginning has arrived
 
 
 class NotUtf8(ValueError):
     """A line of the input is not UTF-8; the message has the number of the line."""
+
+
+class LineTooLong(ValueError):
+    """A line of the input has too many bytes; the message has its number."""
 
 
 class InputLines:
@@ -33,7 +38,7 @@ class InputLines:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether every line has been taken. Raises `NotUtf8`, or the error of the stream, after all lines before."""
+        """Whether every line has been taken. Raises the error of a wrong line or of the stream after all before it."""
         if self._arrived or not self._has_ended:
             return False
         if self._error is not None:
@@ -99,12 +104,19 @@ def _chunks(source: BufferedIOBase) -> Iterator[list[str]]:
     """Yield the lines that end in each chunk of bytes. Only LF and CRLF end a line: other line breaks are text."""
     number = 0
     unfinished: list[bytes] = []
+    num_unfinished = 0
     while chunk := source.read1(_CHUNK_BYTES):
         if b"\n" not in chunk:
             unfinished.append(chunk)
+            num_unfinished += len(chunk)
+            if num_unfinished > _MAX_LINE_BYTES:
+                raise LineTooLong(
+                    f"line {number + 1} must have at most {_MAX_LINE_BYTES} bytes; divide it, or name a text file"
+                )
             continue
         *lines, rest = b"".join([*unfinished, chunk]).split(b"\n")
         unfinished = [rest] if rest else []
+        num_unfinished = len(rest)
         yield from _decoded(lines, number)
         number += len(lines)
     if unfinished:

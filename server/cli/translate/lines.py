@@ -33,8 +33,8 @@ def translate_file(
 ) -> OfflineStats:
     """Translate every line of `source` into `sink`, in its encoding: LF or CRLF in the input, LF in the output.
 
-    `on_progress` receives the number of lines translated since its last call. Raises `NotUtf8` after the lines before
-    the wrong one, `InvalidRequest`, `UnsupportedPair`, and errors of the engine.
+    `on_progress` receives the number of lines translated since its last call. Raises `NotUtf8` or `LineTooLong` after
+    the lines before the wrong one, `InvalidRequest`, `UnsupportedPair`, and errors of the engine.
     """
     check_line_options(options)
     encoding = input_encoding(source, options.format_options.encoding)

@@ -8,7 +8,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from bundle import tensors as names
-from bundle.loading import Bundle
+from bundle.loading import Bundle, check_graph
 from bundle.manifest import BundleError
 from bundle.tensors import Precision
 from kernels.onnx_registration import ONNX_RUNTIME, KernelsUnavailable, register, running_kernels
@@ -57,13 +57,15 @@ def _open_session(bundle: Bundle, file: str, threads: int) -> ort.InferenceSessi
     try:
         register(options)
         # ONNX Runtime's fused SkipLayerNormalization is several times slower on the CPU than Add + LayerNormalization.
-        return ort.InferenceSession(
+        session = ort.InferenceSession(
             bundle.file(file), options, providers=[PROVIDER], disabled_optimizers=["SkipLayerNormFusion"]
         )
     except KernelsUnavailable as error:
         raise BundleError(str(error)) from error
     except Exception as error:  # ONNX Runtime raises a dozen unrelated classes here
         raise BundleError(f"{bundle.file(file)}: ONNX Runtime cannot load this graph: {error}") from error
+    check_graph(bundle, file, session.get_modelmeta().custom_metadata_map)
+    return session
 
 
 class OnnxRunner:

@@ -1,3 +1,4 @@
+import errno
 import gzip
 import io
 import random
@@ -11,6 +12,8 @@ import pytest
 
 from model.checkpoints import archives
 from model.checkpoints.archives import extract, is_archive
+from model.checkpoints.errors import CheckpointError
+from model.families.pickled_checkpoint import load_pickled
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -136,3 +139,55 @@ def test_a_folder_of_packed_files_is_unpacked_unless_it_is_damaged(
         with pytest.raises(ValueError, match=f"model.ende.bin{ending} is damaged: "):
             extract(folder, tmp_path / f"out-{index}")
         assert not (tmp_path / f"out-{index}").exists()
+
+
+@pytest.mark.parametrize("method", ["gz", "xz", zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_random_damage_to_an_archive_is_an_error_with_its_name(tmp_path: Path, method: str | int) -> None:
+    choose = random.Random(0)
+    archive, files = tmp_path / "a.pack", {"m/config.json": choose.randbytes(900), "m/model.bin": b"weights " * 300}
+    if isinstance(method, int):
+        _zip(archive, files, method)
+    else:
+        with tarfile.open(archive, f"w:{method}") as packed:  # type: ignore[call-overload]
+            for name, content in files.items():
+                entry = tarfile.TarInfo(name)
+                entry.size = len(content)
+                packed.addfile(entry, io.BytesIO(content))
+    whole = archive.read_bytes()
+    messages: list[str] = []
+    for _ in range(300):
+        damaged = bytearray(whole)
+        position = choose.choice([choose.randrange(len(whole)), *(choose.randrange(60) * sign for sign in (1, -1))])
+        damaged[position] = choose.choice([0, 255, choose.randrange(256)])
+        archive.write_bytes(damaged[: choose.choice([len(damaged), choose.randrange(len(damaged))])])
+        try:
+            if is_archive(archive):
+                extract(archive, tmp_path / "out")
+        except ValueError as error:
+            messages.append(str(error))
+    assert messages
+    assert all(message.startswith("a.pack ") for message in messages)
+
+
+def test_a_full_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(self: Path, mode: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    archive = _zip(tmp_path / "a.zip", {"m/config.json": b"{}"})
+    monkeypatch.setattr(Path, "open", write)
+    with pytest.raises(OSError, match="No space left on device"):
+        extract(archive, tmp_path / "out")
+
+
+def test_a_zip_file_of_several_disks_is_damaged(tmp_path: Path) -> None:
+    archive = _zip(tmp_path / "model.zip", {"m/config.json": b"{}"})
+    content = bytearray(archive.read_bytes())
+    locator = b"PK\6\7" + bytes(12) + b"\2\0\0\0"  # of the end of a large archive: two disks
+    content[-22:-22] = locator
+    archive.write_bytes(content)
+    assert is_archive(archive)
+    with pytest.raises(ValueError, match=r"model\.zip is damaged or of another format"):
+        extract(archive, tmp_path / "out")
+    weights = archive.rename(tmp_path / "model.pt")
+    with pytest.raises(CheckpointError, match=r"model\.pt: not readable"):
+        load_pickled(weights)

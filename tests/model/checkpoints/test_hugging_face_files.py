@@ -1,4 +1,5 @@
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from safetensors.torch import save_file
 
 from model.checkpoints.hub import HubModel
 from model.checkpoints.hugging_face_files import CheckpointError, find_checkpoint, read_settings, read_weights
+from model.checkpoints.weights import select_weights
 
 
 def test_shards_listed_in_an_index_are_read_as_one(tmp_path: Path) -> None:
@@ -110,3 +112,22 @@ def test_a_hub_repository_is_named_with_its_commit(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("model.checkpoints.hugging_face_files.download_model", lambda name, report: downloaded)
     found = find_checkpoint("someone/opus-mt-en-de")
     assert (found.path, found.name) == (tmp_path, "someone/opus-mt-en-de@0123abc")
+
+
+def test_an_empty_name_is_not_the_working_directory() -> None:
+    with pytest.raises(CheckpointError, match="the name of the checkpoint is empty; name a folder"):
+        find_checkpoint("")
+
+
+def test_all_that_is_wrong_with_weights_is_listed() -> None:
+    shapes = {"a": torch.Size([2]), "b": torch.Size([2])}
+    tensors = {"a": torch.tensor([1.0, math.nan]), "c": torch.ones(2)}
+    with pytest.raises(CheckpointError) as raised:
+        select_weights(shapes, tensors, {"a": ["a"], "b": ["b"]}, (), "m")
+    first, *kinds = str(raised.value).splitlines()
+    assert first == "m: the weights do not fit their settings:"
+    assert [line.strip() for line in kinds] == [
+        "missing: b",
+        "unexpected: c",
+        "unusable: a contains NaN or infinite numbers",
+    ]

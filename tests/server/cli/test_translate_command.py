@@ -1,6 +1,7 @@
 """`kvasir translate` as users see it: files, documents, options and errors."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -269,3 +270,10 @@ def test_a_damaged_document_leaves_no_output(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert result.stderr.startswith("kvasir: the file is cut off, or of another format")
     assert not output.exists()
+
+
+def test_a_pipe_named_like_a_document_is_an_error_instead_of_lines(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "film.srt")
+    result = _run("translate", str(tmp_path / "film.srt"), "--output", str(tmp_path / "de.srt"))
+    assert result.exit_code == 1
+    assert result.stderr == "kvasir: a .srt document must be a file. Given: standard input or a pipe\n"

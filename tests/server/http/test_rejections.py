@@ -1,8 +1,18 @@
+import asyncio
 import json
+from unittest.mock import Mock
 
 import pytest
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.server import ServerState
 
+from server.http.connection import limited_connection
+from server.http.connection_limits import ConnectionLimits
+from server.http.connection_table import ConnectionTable
 from server.http.rejections import TOO_MANY_CONNECTIONS, Rejection, as_bytes, rejection_of_head
+from server.http.request_turns import RequestTurns
+from server.operations.metrics import Metrics
 
 HOST = (b"host", b"x")
 
@@ -47,3 +57,21 @@ def test_the_response_has_the_format_of_errors_and_ends_its_connection() -> None
         "retry-after: 1",
     ]
     assert json.loads(body)["error"]["code"] == "too_many_connections"
+
+
+@pytest.mark.parametrize("for_pages", [False, True])
+def test_web_pages_can_read_an_error_below_the_application_if_any_may_call_the_server(for_pages: bool) -> None:
+    limits, table = ConnectionLimits(1000, 60, 60, 60), ConnectionTable(10, 1)
+    made = limited_connection(limits, Metrics(), table, RequestTurns(), for_pages)
+    config = uvicorn.Config(FastAPI(), log_config=None, ws="none", lifespan="off")
+    config.load()
+    connection = made(config, ServerState(), {}, Mock(time=lambda: 0.0))
+    transport = Mock(spec=asyncio.Transport)
+    transport.get_extra_info.return_value = None
+    transport.is_closing.return_value = False
+    connection.connection_made(transport)
+    connection.data_received(b"GET /?q=" + b"a" * 2000)
+    (call,) = transport.write.call_args_list
+    head = call.args[0].partition(b"\r\n\r\n")[0]
+    assert head.startswith(b"HTTP/1.1 431 ")
+    assert (b"\r\naccess-control-allow-origin: *" in head) == for_pages

@@ -8,7 +8,7 @@ from itertools import count
 import onnxruntime as ort
 
 from bundle import tensors as names
-from bundle.loading import Bundle
+from bundle.loading import Bundle, check_graph
 from bundle.manifest import BundleError
 from server.engine.runners.device.buckets import NOT_CAPTURED
 from server.engine.runners.device.cuda import CudaMemory, CudaUnavailable
@@ -101,6 +101,7 @@ def _open_session(
                 f"{path} cannot be captured as a CUDA graph, because of nodes on the CPU or copies to it: {error}"
             ) from error
         raise BundleError(f"{path}: ONNX Runtime cannot load this graph: {error}") from error
+    check_graph(bundle, file, session.get_modelmeta().custom_metadata_map)
     require_placement(session, CUDA_PROVIDER if on_gpu else CPU_PROVIDER, str(path))
     return session
 

@@ -118,3 +118,14 @@ def test_a_wrong_description_is_rejected_by_name(changes: dict[str, object], mes
     with pytest.raises(CheckpointError) as raised:
         read_own_model(tmp_path / "model.json", tmp_path / "model.safetensors")
     assert message in str(raised.value)
+
+
+def test_a_missing_file_and_a_folder_in_its_place_are_named(tmp_path: Path) -> None:
+    (tmp_path / "model.json").write_text("{}")
+    for config, weights, message in (
+        ("absent.json", "model.json", r"absent\.json does not exist"),
+        ("model.json", "absent.safetensors", r"absent\.safetensors does not exist"),
+        ("model.json", "", "is a folder; with --config, a model is that file and a file of weights"),
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            read_own_model(tmp_path / config, tmp_path / weights)
