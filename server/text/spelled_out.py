@@ -91,19 +91,15 @@ class SpelledOut:
         )
         # A search for these takes a tenth of the pattern's time.
         written = [*in_full, *before, *behind, *names]
-        self._without_stop = (
-            *(each for each in written if not each.endswith(".")),
+        marks = (
             *(*_ROUND_ENDS, *_LITRE_ENDS, "−"),
             *(_GENDER_MARKS if source in _GENDERS else ()),
             *(_CHAT_MARKS if source in _CHAT else ()),
         )
+        self._without_stop = (*(each for each in written if not each.endswith(".")), *marks)
         self._ends = tuple(each for each in behind if each.endswith("."))
         self._parts = (
-            *written,
-            *(*_ROUND_ENDS, *_LITRE_ENDS, "−"),
-            *(_GENDER_MARKS if source in _GENDERS else ()),
-            *(_CHAT_MARKS if source in _CHAT else ()),
-            *WEEKDAY_ENDS.get(source, ()),
+            *(*written, *marks, *WEEKDAY_ENDS.get(source, ())),
             *(_ORDINAL_ENDS if source in _ORDINALS else ()),
             *(_DATE_ENDS if source in _DATES else ()),
         )
