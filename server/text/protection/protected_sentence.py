@@ -185,14 +185,12 @@ class ProtectedSentence:
         if not signs and all(each.means is Means.AS_IS for each in found):
             return ()  # nothing was put into the answer
         items = [item for item in self.input.items if item.span.kind is not ItemKind.MARKUP]
-        shown = [(item.span.kind, self._written(item)) for item in items]
+        # A word with unknown characters may be an item, which is written in another notation: `±0,5 °C`.
+        kinds = [(item, item.span.kind) for item in items]
+        shown = [(k, self.notation.of(k, each.text) if k is ItemKind.WORD else each.text) for each, k in kinds]
         ranges = Answer(writer.with_outputs(), self.notation.source, self.notation.target).find(shown)
         lost = [item for item, place in zip(items, ranges, strict=True) if place is None and item.kind not in PLACED]
         return self._indices(lost)
-
-    def _written(self, item: InputItem) -> str:
-        # A word with unknown characters may be an item, which is written in another notation: `±0,5 °C`.
-        return self.notation.of(item.span.kind, item.text) if item.span.kind is ItemKind.WORD else item.text
 
     def _indices(self, items: Sequence[InputItem]) -> tuple[int, ...]:
         """Return the indices of these items of the sentence."""
