@@ -1,23 +1,24 @@
 """Texts, units and sentences on their way through the pipeline."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
+from bundle.manifest import Repair
 from server.interface.request import Completion, Hypothesis, Request, TokenIds
-from server.text.items.kinds import ItemKind
-from server.text.protection.means import Means, NegationMeans
-from server.text.protection.protected import Protected, Restored
+from server.text.digits import NumberCheck
+from server.text.joining import between
+from server.text.protection.masked_sentence import MaskedSentence, Means, Restored
 from server.text.readers.units import Document, Unit
 from server.text.segmentation.sentences import Segment
-from server.text.source_check import KeepReason
+from server.translation.types import KeepReason
 
 
 @dataclass(slots=True)
 class Job:
-    """A part of a sentence that is decoded; `answers` are the hypotheses that lost nothing, best first."""
+    """A part of a sentence that is decoded; `answers` are the hypotheses that lost no span, best first."""
 
-    protected: Protected
+    part: MaskedSentence
     request: Request
     completion: Completion | None = None
     answers: Sequence[tuple[Restored, Hypothesis]] = ()
@@ -25,7 +26,7 @@ class Job:
 
 @dataclass(slots=True)
 class Sentence:
-    """Characters `start` to `end` of a unit, and the parts that it consists of in its last round."""
+    """Characters `start` to `end` of a unit, and the parts that it consists of in its last attempt."""
 
     text: int  # the index of its text
     unit: Unit
@@ -36,16 +37,24 @@ class Sentence:
     source: TokenIds | None = None  # its tokens, where segmentation has encoded it
     parts: Sequence[Job | Restored] = ()
     jobs: Sequence[Job] = ()  # the parts that are decoded
-    never_copied: Collection[ItemKind] = ()  # by the model
-    means: list[Means] = field(default_factory=list)  # of each of its items, in the last round
-    lost: Sequence[int] = ()  # the indices of the items that the last round lost
+    means: Sequence[Means] = ()  # of each of its spans, in the last attempt
+    lost: Sequence[int] = ()  # the indices of the spans that the last attempt lost
     kept: KeepReason | None = None  # the reason why its source is its translation
-    negation_means: NegationMeans = NegationMeans.HYPOTHESES  # in the next round
+    numbers: NumberCheck | None = None  # those that its translation lacks, or has invented
+    repair: Repair | None = None  # what improved its translation
+    is_incomplete: bool = False  # its translation lacks something
 
     @property
     def written(self) -> str:
         """Its text in the unit."""
         return self.unit.text[self.start : self.end]
+
+    @property
+    def translation(self) -> str:
+        """Its translation, without tags."""
+        return "".join(
+            (part if isinstance(part, Restored) else part.answers[0][0]).with_outputs() for part in self.parts
+        )
 
 
 @dataclass(slots=True)
@@ -53,12 +62,9 @@ class SegmentedText:
     """A text as a document, and the sentences of each of its units by the unit's index in the document."""
 
     document: Document
+    target: str
     sentences_of: dict[int, list[Sentence]] = field(default_factory=dict)
-
-    @property
-    def has_items(self) -> bool:
-        """Return whether anything in it must survive."""
-        return any(isinstance(part, Unit) and part.protected for part in self.document)
+    kept: KeepReason | None = None  # the reason why the whole text stays as it is
 
     @property
     def sentences(self) -> Iterator[Sentence]:
@@ -82,17 +88,20 @@ class SegmentedText:
                 continue
             position = 0
             for sentence in self.sentences_of.get(index, ()):
-                between = last_after + part.text[position : sentence.start]
-                indent = min(sentence.indent, len(between))
-                before_this, between = between[len(between) - indent :], between[: len(between) - indent]
+                gap = part.text[position : sentence.start]
+                if position:
+                    gap = between(gap, part.text[:position], self.target)
+                gap = last_after + gap
+                indent = min(sentence.indent, len(gap))
+                before_this, gap = gap[len(gap) - indent :], gap[: len(gap) - indent]
                 if last is not None:
-                    yield Segment(before, last.unit.text[last.start : last.end], between), last
-                elif between:
-                    yield Segment(between, "", ""), None
+                    yield Segment(before, last.written, gap), last
+                elif gap:
+                    yield Segment(gap, "", ""), None
                 before, last, last_after = before_this, sentence, ""
                 position = sentence.end
             last_after += part.text[position:]
         if last is not None:
-            yield Segment(before, last.unit.text[last.start : last.end], last_after), last
+            yield Segment(before, last.written, last_after), last
         else:
             yield Segment(last_after, "", ""), None

@@ -1,4 +1,7 @@
-"""Placement of inline tags in a translation, around the words aligned with theirs. None is lost, none is crossed."""
+"""Placement of inline tags in a translation, around the words aligned with theirs.
+
+Tags are never dropped or interleaved.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
@@ -18,13 +21,15 @@ class Block:
     """Words of a unit and those of their translation; blocks are in the same order in both.
 
     `source` and `target` are ranges of characters in the whole unit and in its whole translation. `protected` are the
-    indices in `target` of protected spans, whose links are certain.
+    indices in `target` of protected spans, whose links are certain. `suffixes` are the indices in `source` of words
+    without a counterpart, such as the `nd` that a tag cuts off `2nd`.
     """
 
     source: Sequence[Range]
     target: Sequence[Range]
     links: Links
     protected: Sequence[int] = ()
+    suffixes: Sequence[int] = ()
 
 
 @dataclass(slots=True)
@@ -99,6 +104,9 @@ class _Words:
             for index in block.protected:
                 is_protected[first + index] = True
         self.target_words = TargetWords(is_protected)
+        self._suffixes = {
+            first + index for block, first in zip(blocks, self._first_source, strict=False) for index in block.suffixes
+        }
 
     def first_after(self, position: int) -> int:
         """Return the first source word that does not begin before a character."""
@@ -107,6 +115,10 @@ class _Words:
     def inside(self, tag: Tag) -> range:
         """Return the source words inside a tag."""
         return range(self.first_after(tag.start), bisect_right(self._ends, tag.end))
+
+    def has_counterpart(self, inside: range) -> bool:
+        """Return whether any of these source words is more than the suffix of a number."""
+        return bool(inside) and not self._suffixes.issuperset(inside)
 
     def scores(self, inside: range) -> PlacementScores:
         """Return the scores of target words for a tag around these source words."""
@@ -150,7 +162,7 @@ def _place(siblings: Sequence[_Placed], low: int, high: int, words: _Words) -> N
             else:
                 each.last = high
                 each.first = high = high - _best_end(values[::-1])
-        elif inside:
+        elif words.has_counterpart(inside):
             wanted.append((each, words.scores(inside)))
         else:
             each.first = each.last = _point(each.tag, words)
@@ -237,13 +249,19 @@ def _written(target: str, limits: Range, placed: Sequence[_Placed], escape: Call
     parts: list[str] = []
     position = limits[0]
     for each in sorted(placed, key=lambda item: (_order(item)[0], item.start, item.end)):
+        start, end = each.start, each.end
+        if each.tag.replaces_blank:
+            if target[end : end + 1] == " " and end < limits[1]:
+                end += 1
+            elif target[start - 1 : start] == " " and position < start:
+                start -= 1
         parts += [
-            escape(target[position : each.start]),
+            escape(target[position:start]),
             _opening(each, target),
             _written(target, (each.start, each.end), each.children, escape),
             each.tag.closing,
         ]
-        position = each.end
+        position = end
     return "".join((*parts, escape(target[position : limits[1]])))
 
 

@@ -24,8 +24,8 @@ PROTECTED_ELEMENTS = frozenset((
 ))  # fmt: skip
 # Not translated, and not part of a sentence.
 SKIPPED_ELEMENTS = frozenset((
-    "audio", "canvas", "iframe", "listing", "noembed", "noframes", "object", "plaintext", "pre", "script", "style",
-    "svg", "template", "textarea", "video", "xmp",
+    "audio", "canvas", "iframe", "listing", "noembed", "noframes", "object", "plaintext", "pre", "rp", "rt", "script",
+    "style", "svg", "template", "textarea", "video", "xmp",
 ))  # fmt: skip
 
 

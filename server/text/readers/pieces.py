@@ -1,7 +1,7 @@
 """Pieces of HTML and XML, and their units. Everything that is not translated stays as it was written, byte for byte."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from html import escape, unescape
 
@@ -21,6 +21,7 @@ class Role(Enum):
     OPENING = auto()  # of an inline element
     CLOSING = auto()
     MARK = auto()  # without words: a comment, an image, a script
+    SPACE = auto()  # a line break inside a sentence
     PROTECTED = auto()  # part of a sentence, and not translated: code, names
     BORDER = auto()  # between units
 
@@ -79,11 +80,15 @@ def to_document(pieces: Iterable[Piece], unknown: UnknownCharacters) -> Document
             builder.text(text, raw)
         text, raw = "", ""
 
-    for piece in pieces:
+    for piece in _with_lines_joined(list(pieces)):
         checkpoint()
         if piece.role in (Role.TEXT, Role.REFERENCE):
             shown = unescape(piece.raw) if piece.role is Role.REFERENCE else piece.raw
             if piece.role is Role.REFERENCE and len(shown) == 1:
+                if shown.isspace():
+                    end_text()
+                    builder.space(piece.raw)
+                    continue
                 escaper.references[shown] = piece.raw
             text, raw = text + shown, raw + piece.raw
             continue
@@ -95,6 +100,8 @@ def to_document(pieces: Iterable[Piece], unknown: UnknownCharacters) -> Document
                 builder.close(piece.name, piece.raw)
             case Role.MARK:
                 builder.mark(piece.raw)
+            case Role.SPACE:
+                builder.space(piece.raw)
             case Role.PROTECTED:
                 builder.protect(piece.raw)
             case _:
@@ -104,6 +111,30 @@ def to_document(pieces: Iterable[Piece], unknown: UnknownCharacters) -> Document
     end_text()
     _end_unit(document, builder)
     return document
+
+
+def _with_lines_joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """Yield pieces; a line break inside a sentence, before a small letter, is a blank of the sentence."""
+    before = ""  # the last character in front
+    for index, piece in enumerate(pieces):
+        if piece.role is Role.TEXT and (words := piece.raw.strip()):
+            before = words[-1]
+        elif piece.role is Role.BORDER:
+            if piece.name == "br" and (before.isalnum() or before == ",") and _next_letter(pieces, index).islower():
+                yield replace(piece, role=Role.SPACE)
+                continue
+            before = ""
+        yield piece
+
+
+def _next_letter(pieces: Sequence[Piece], index: int) -> str:
+    """Return the first character behind a piece, up to the next border."""
+    for place in range(index + 1, len(pieces)):
+        if pieces[place].role is Role.BORDER:
+            return ""
+        if pieces[place].role is Role.TEXT and (words := pieces[place].raw.lstrip()):
+            return words[0]
+    return ""
 
 
 def _new(unknown: UnknownCharacters) -> tuple[UnitBuilder, _Escape]:

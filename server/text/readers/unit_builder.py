@@ -1,28 +1,36 @@
 """Construction of units from the pieces that a reader finds."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from operator import attrgetter
+
+import regex
 
 from server.interface.interruption import checkpoint
-from server.text.items.kinds import ItemKind
-from server.text.readers.placeholders import Found, Kind, find_placeholders
 from server.text.readers.units import OBJECT, ProtectedSpan, Tag, Unit
 from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.spans import SpanKind, find_spans
 
-_SPACE = " \t\n\r\f"  # of HTML: a no-break space is none
+_SPACE = " \t\n\r\f"  # of HTML: a no-break space is not white space there
 _SPACES = re.compile(f"[{_SPACE}]+")
+# Characters that nobody sees. Inside a word a tokenizer reads some of them as a blank.
+_INVISIBLE = re.compile("(?<=\\S)[\u00ad\u061c\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]+(?=\\S)")
 
-# Between numbers models write other signs for these.
-_READ_AS = {"×": "x", "±": "+/-"}
-# Models end a sentence behind `4 p.m.`, also where the next word goes on with it.
-_DOTTED_MERIDIEM = re.compile(r"([AaPp])\.([Mm])\.")
-_GOES_ON = re.compile(r"[,;:)]|\s+[^\W_A-Z]")
+# Tags of plain text: in pairs around words, or alone.
+_TAG = regex.compile(r"</?(?:(?P<name>[A-Za-z][\w:.-]*+)(?:\s[^<>\n]*+)?|(?P<name>\d++)\s?)/?>")
+# A tag without attributes between words, which names an element, a key or a value: a word of the sentence.
+_TAG_AS_WORD = regex.compile(r"(?<=[\w,:][ \u00a0][(\"']?)</?[A-Za-z][\w:.-]*+>(?=[\s.,;:!?)\"'-]|$)")
 
 # Tags are placed and written by recursion. Browsers nest up to 512 elements, documents written by people fewer.
 _MAX_DEPTH = 200
 _MAX_STRAYS = 100  # closing tags of elements opened elsewhere, each around all text before it
+_MAX_RAISED = 12  # characters of a footnote mark or an exponent
+_MAX_TOUCHING = 8  # tags in front of a mark that are looked at
+_RAISED = frozenset(("sup", "sub"))
 
 
 @dataclass(slots=True)
@@ -36,17 +44,15 @@ class _Node:
     closing: str
     parent: int
     is_open: bool = False  # it has no closing yet
-
-    @property
-    def range(self) -> tuple[int, int]:
-        return self.start, self.end
+    replaces_blank: bool = False
 
 
 @dataclass(slots=True)
 class UnitBuilder:
     """Builds a unit from the pieces that a reader finds.
 
-    Tags that are nested too deeply become marks: opening and closing stand by themselves, beside the same words.
+    Spans are found in the text that a reader sees: tags inside one belong to it. Tags that are nested too deeply become
+    marks: opening and closing stand by themselves, next to the same words.
     """
 
     unknown: UnknownCharacters
@@ -67,47 +73,202 @@ class UnitBuilder:
         return not self._raw
 
     def text(self, text: str, raw: str) -> None:
-        """Add text; placeholders and unknown characters in it are protected."""
+        """Add text. Tags in it are tags of the unit."""
         self._raw.append(raw)
         position = 0
-        for found in find_placeholders(text, self.unknown):
-            checkpoint()
-            self._plain(text[position : found.start])
-            content = text[found.start : found.end]
-            match found.kind:
-                case Kind.OPENING:
-                    self._open_tag(found.name, self.escape(content))
-                case Kind.CLOSING:
-                    self._close_tag(found.name, self.escape(content))
-                case Kind.MARK:
-                    self._mark(self.escape(content))
-                case Kind.ITEM:
-                    assert found.item is not None
-                    shown = self.unknown.with_plainer_forms(_as_read(content, text, found))
-                    self._protect(shown, self.escape(content), found.item)
-            position = found.end
+        for start, end, name, is_closing in _tags(text) if "<" in text else ():
+            self._plain(text[position:start])
+            content = self.escape(text[start:end])
+            if not name:
+                self._mark(content)
+            elif is_closing:
+                self._close_tag(name, content)
+            else:
+                self._open_tag(name, content)
+            position = end
         self._plain(text[position:])
 
     def protect(self, raw: str) -> None:
         """Add a protected span: it stays as it is, and has a position in the sentence as a word has."""
         self._raw.append(raw)
-        self._protect(OBJECT, raw, ItemKind.MARKUP)
+        self._protect(OBJECT, raw, SpanKind.MARKUP)
 
     def code(self, raw: str) -> None:
-        """Add code between backticks, which the model reads."""
+        """Add code between backticks, which a model can read."""
         self._raw.append(raw)
-        kind = ItemKind.WORD if any(map(self.unknown.is_lost, raw)) else ItemKind.CODE_SPAN
-        self._protect(raw, self.escape(raw), kind)
+        self._protect(raw, self.escape(raw), SpanKind.CODE)
 
     def mark(self, raw: str) -> None:
         """Add markup without words, such as an image or a comment: sentences are complete without it."""
         self._raw.append(raw)
         self._mark(raw)
 
+    def space(self, raw: str) -> None:
+        """Add a blank that is written as `raw`, such as `&nbsp;`."""
+        self._raw.append(raw)
+        self._mark(raw, replaces_blank=True)
+        if not self._text.endswith(" "):
+            self._text += " "
+
     def open(self, name: str, raw: str) -> None:
         """Add an opening tag; its closing comes later, or in another unit."""
         self._raw.append(raw)
         self._open_tag(name, raw)
+
+    def close(self, name: str, raw: str) -> None:
+        """Close the last open tag of this name, or one that was opened in another unit if there is none."""
+        self._raw.append(raw)
+        self._close_tag(name, raw)
+
+    def build(self) -> Unit:
+        """Return the unit; tags that are still open end with it."""
+        for index in self._open:
+            self._nodes[index].end = len(self._text)
+        if self._nodes:
+            self._raise_marks()
+        protected = self._spans()
+        places, tags = {-1: -1}, []
+        for index, node in enumerate(self._nodes):
+            if node.parent != index:
+                places[index] = len(tags)
+                tags.append(
+                    Tag(
+                        node.start, node.end, node.opening, node.closing, places[node.parent], node.is_open,
+                        node.replaces_blank,
+                    )
+                )  # fmt: skip
+        return Unit("".join(self._raw), self._text, tuple(tags), protected, self.escape)
+
+    def _raise_marks(self) -> None:
+        """Make marks of elements without letters directly behind a word: footnote marks, exponents.
+
+        A model reads the word without them, and a mark stands directly behind the translation of the word.
+        """
+        by_start = self._by_start()
+        raised: list[tuple[int, int]] = []
+        for index, node in enumerate(self._nodes):
+            start, end = node.start, node.end
+            if not self._is_raised(node) or (raised and start < raised[-1][1]):
+                continue
+            inside = [self._nodes[each] for each in by_start.between(start, end) if self._nodes[each].end == end]
+            if self._text[start - 1].isdigit() and not any(each.name in _RAISED for each in inside):
+                continue  # digits of one number
+            parent = node.parent
+            node.opening, node.closing = self._absorbed(start, end, by_start.between(start, end)), ""
+            node.parent = parent
+            raised.append((start, end))
+        if raised:
+            self._remove(raised)
+
+    def _is_raised(self, node: _Node) -> bool:
+        start, end = node.start, node.end
+        return (
+            0 < end - start <= _MAX_RAISED
+            and not node.is_open
+            and bool(node.opening)
+            and self._text[start - 1 : start].isalnum()
+            and not self._text[end : end + 1].isalnum()
+            and not any(each.isalpha() or each.isspace() or each == OBJECT for each in self._text[start:end])
+        )
+
+    def _remove(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Take ranges, in their order, out of the text."""
+        kept, position = [], 0
+        for start, end in ranges:
+            kept.append(self._text[position:start])
+            position = end
+        self._text = "".join((*kept, self._text[position:]))
+        ends = [end for _, end in ranges]
+        removed = [0, *accumulate(end - start for start, end in ranges)]
+
+        def moved(place: int) -> int:
+            num_before = bisect_right(ends, place)
+            inside = max(place - ranges[num_before][0], 0) if num_before < len(ranges) else 0
+            return place - removed[num_before] - inside
+
+        for node in self._nodes:
+            node.start, node.end = moved(node.start), moved(node.end)
+        self._protected = [replace(each, start=moved(each.start), end=moved(each.end)) for each in self._protected]
+
+    def _spans(self) -> tuple[ProtectedSpan, ...]:
+        """Return all spans. Tags inside a span are part of its output, and no longer tags of the unit."""
+        given, spans = self._protected, find_spans(self._text, self.unknown)
+        if not spans:
+            return tuple(given)
+        by_start = self._by_start()
+        starts, ends = [each.start for each in given], [each.end for each in given]
+        found: list[ProtectedSpan] = []
+        taken: set[int] = set()
+        for span in spans:
+            inside = range(bisect_right(ends, span.start), bisect_left(starts, span.end))
+            is_apart = all(span.start <= starts[each] and ends[each] <= span.end for each in inside)
+            if not is_apart or (inside and span.end - span.start == ends[inside[0]] - starts[inside[0]]):
+                continue  # a part of code
+            tags = by_start.between(span.start, span.end)
+            if by_start.has_border_inside(span.start, span.end) and not self._stretch_tags(span.start, span.end):
+                continue
+            text = self._text[span.start : span.end]
+            output = self._absorbed(span.start, span.end, tags, [given[each] for each in inside])
+            is_readable = OBJECT not in text and not any(map(self.unknown.is_lost, text))
+            kind = span.kind if is_readable or span.kind is SpanKind.SYMBOL else SpanKind.UNKNOWN
+            found.append(ProtectedSpan(span.start, span.end, output, kind, is_readable))
+            taken.update(inside)
+        rest = [each for index, each in enumerate(given) if index not in taken]
+        return tuple(sorted([*found, *rest], key=attrgetter("start")))
+
+    def _by_start(self) -> "_ByStart":
+        return _ByStart(self._nodes)
+
+    def _stretch_tags(self, start: int, end: int) -> bool:
+        """Stretch tags that begin or end inside a span to all of it; return False if tags would cross."""
+        borders = [
+            node
+            for node in self._nodes
+            if (start < node.start < end or start < node.end < end)
+            and not (start <= node.start and node.end <= end and node.opening and not node.is_open)
+        ]
+        begins = [node for node in borders if start < node.start]
+        ends = [node for node in borders if node.end < end]
+        if begins and ends:
+            return False
+        for node in begins:
+            node.start = start
+        for node in ends:
+            node.end = end
+        return True
+
+    def _absorbed(self, start: int, end: int, tags: Sequence[int], given: Sequence[ProtectedSpan] = ()) -> str:
+        """Return a part of the text as it is in the document, and take the tags inside it out of the unit."""
+        openings: dict[int, str] = {}
+        closings: dict[int, str] = {}
+        for index in tags:
+            node = self._nodes[index]
+            is_mark_at_edge = node.start == node.end and node.start in (start, end)
+            if node.end > end or is_mark_at_edge or not node.opening or node.is_open or node.parent == index:
+                continue
+            openings[node.start] = openings.get(node.start, "") + node.opening
+            closings[node.end] = node.closing + closings.get(node.end, "")
+            node.parent = index
+        if not openings and not given:
+            return self.escape(self._text[start:end])
+        outputs = {each.start: each for each in given}
+        written, position = "", start
+        for place in sorted({*openings, *closings, *outputs, end}):
+            written += self.escape(self._text[position:place]) + closings.get(place, "") + openings.get(place, "")
+            position = place
+            if (each := outputs.get(place)) is not None:
+                written += each.output
+                position = each.end
+        return written
+
+    @property
+    def _parent(self) -> int:
+        return self._open[-1] if self._open else -1
+
+    def _add(self, node: _Node) -> None:
+        checkpoint()
+        self._last = len(self._nodes)
+        self._nodes.append(node)
 
     def _open_tag(self, name: str, raw: str) -> None:
         if len(self._open) >= _MAX_DEPTH:
@@ -116,11 +277,6 @@ class UnitBuilder:
             return
         self._add(_Node(name, len(self._text), len(self._text), raw, "", self._parent, is_open=True))
         self._open.append(self._last)
-
-    def close(self, name: str, raw: str) -> None:
-        """Close the last open tag of this name, or one that was opened in another unit if there is none."""
-        self._raw.append(raw)
-        self._close_tag(name, raw)
 
     def _close_tag(self, name: str, raw: str) -> None:
         if self._too_deep[name]:
@@ -140,24 +296,6 @@ class UnitBuilder:
                 self._last = index
                 return
 
-    def build(self) -> Unit:
-        """Return the unit; tags that are still open end with it."""
-        for index in self._open:
-            self._nodes[index].end = len(self._text)
-        tags = tuple(
-            Tag(node.start, node.end, node.opening, node.closing, node.parent, node.is_open) for node in self._nodes
-        )
-        return Unit("".join(self._raw), self._text, tags, tuple(self._protected), self.escape)
-
-    @property
-    def _parent(self) -> int:
-        return self._open[-1] if self._open else -1
-
-    def _add(self, node: _Node) -> None:
-        checkpoint()
-        self._last = len(self._nodes)
-        self._nodes.append(node)
-
     def _close_foreign(self, name: str, raw: str) -> None:
         """Add a closing tag around all text since the innermost open tag."""
         if self._num_strays >= _MAX_STRAYS:
@@ -171,21 +309,37 @@ class UnitBuilder:
         for node in inside:
             node.parent = self._last
 
-    def _protect(self, shown: str, output: str, kind: ItemKind) -> None:
-        self._protected.append(ProtectedSpan(len(self._text), len(self._text) + len(shown), output, kind))
+    def _protect(self, shown: str, output: str, kind: SpanKind) -> None:
+        is_readable = kind is not SpanKind.MARKUP and not any(map(self.unknown.is_lost, shown))
+        kind = kind if is_readable or kind is SpanKind.MARKUP else SpanKind.UNKNOWN
+        start = len(self._text)
+        self._protected.append(ProtectedSpan(start, start + len(shown), output, kind, is_readable))
         self._text += shown
         self._last = -1
 
-    def _mark(self, raw: str) -> None:
-        self._add(_Node("", len(self._text), len(self._text), raw, "", self._parent))
+    def _mark(self, raw: str, *, replaces_blank: bool = False) -> None:
+        place = len(self._text)
+        self._add(_Node("", place, place, raw, "", self._parent, replaces_blank=replaces_blank))
 
     def _plain(self, text: str) -> None:
-        text = self._without_second_space(self.unknown.with_plainer_forms(text))
+        text = self._without_second_space(self.unknown.with_plainer_forms(_INVISIBLE.sub("", text)))
         if self.collapses_space and text:
             text = self._collapsed(text)
-        if text:
-            self._text += text
-            self._last = -1
+        if not text:
+            return
+        if self._last >= 0 and self._text.endswith(" ") and not (text[0].isalnum() or text[0].isspace()):
+            self._take_blank(self._nodes[self._last])
+        self._text += text
+        self._last = -1
+
+    def _take_blank(self, node: _Node) -> None:
+        """Move the blank in front of a mark or an empty element into it: without the mark, a sign follows a word."""
+        place = len(self._text)
+        is_point = node.start == node.end == place and not (node.is_open or node.replaces_blank) and bool(node.opening)
+        if is_point and not any(place in (each.start, each.end) for each in self._nodes[:-1][-_MAX_TOUCHING:]):
+            self._text = self._text[:-1]
+            node.opening = f" {node.opening}"
+            node.start = node.end = place - 1
 
     def _without_second_space(self, text: str) -> str:
         """Move white space behind a tag into it if there is some in front, which would be doubled without the tag."""
@@ -211,8 +365,40 @@ class UnitBuilder:
         return kept + _SPACES.sub(" ", core) + (" " if text[-1] in _SPACE else "")
 
 
-def _as_read(content: str, text: str, found: Found) -> str:
-    """Return the content of an item found in a text in the form that models read best."""
-    if found.item in (ItemKind.TIME, ItemKind.RANGE) and _GOES_ON.match(text, found.end):
-        return _DOTTED_MERIDIEM.sub(r"\1\2", content)
-    return _READ_AS.get(content, content) if text[found.start - 1 : found.start].isspace() else content
+class _ByStart:
+    """The indices of tags by where they begin."""
+
+    def __init__(self, nodes: Sequence[_Node]) -> None:
+        self._order = sorted(range(len(nodes)), key=lambda index: nodes[index].start)
+        self._starts = [nodes[index].start for index in self._order]
+        self._borders = sorted(place for node in nodes for place in (node.start, node.end))
+
+    def has_border_inside(self, start: int, end: int) -> bool:
+        """Return whether a tag begins or ends between two places."""
+        return bisect_right(self._borders, start) < bisect_left(self._borders, end)
+
+    def between(self, start: int, end: int) -> Sequence[int]:
+        """Return the tags that begin there, outer ones first."""
+        return self._order[bisect_left(self._starts, start) : bisect_right(self._starts, end)]
+
+
+def _tags(text: str) -> Iterator[tuple[int, int, str, bool]]:
+    """Yield start, end and name of the tags of a plain text, and whether they close one; a mark has no name."""
+    found: list[tuple[int, int, str, bool]] = []
+    open_: list[int] = []  # indices in `found`
+    paired: set[int] = set()
+    for match in _TAG.finditer(text):
+        checkpoint()
+        name, written = match["name"] or "", match.group()
+        is_closing = written.startswith("</")
+        if is_closing and (index := next((each for each in reversed(open_) if found[each][2] == name), -1)) >= 0:
+            del open_[open_.index(index) :]
+            paired |= {index, len(found)}
+        elif not is_closing and not written.endswith("/>"):
+            open_ = [*open_[-_MAX_DEPTH:], len(found)]
+        found.append((*match.span(), name, is_closing))
+    for index, (start, end, name, is_closing) in enumerate(found):
+        if index in paired:
+            yield start, end, name, is_closing
+        elif not _TAG_AS_WORD.match(text, start):
+            yield start, end, "", is_closing

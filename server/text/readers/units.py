@@ -4,9 +4,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from unicodedata import category
 
-from server.text.items.kinds import VALUES, ItemKind
+from server.text.spans import SpanKind
 
 OBJECT = "\N{OBJECT REPLACEMENT CHARACTER}"  # replaces everything in a unit's text that is no text
 
@@ -16,7 +15,8 @@ class Tag:
     """Markup around `text[start:end]`, which is not part of the model input; `start` == `end` is a single position.
 
     `parent` is the index of the tag around it in the unit's tags, or -1. Siblings are in their order. A tag that
-    `begins_before` the unit has no opening in it, and one that `ends_behind` it (or with its parent) no closing.
+    `begins_before` the unit has no opening in it, and one that `ends_behind` it (or with its parent) no closing. One
+    that `replaces_blank` stands in place of the blank beside it.
     """
 
     start: int
@@ -25,6 +25,7 @@ class Tag:
     closing: str = ""
     parent: int = -1
     ends_behind: bool = False
+    replaces_blank: bool = False
 
     @property
     def begins_before(self) -> bool:
@@ -34,12 +35,16 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class ProtectedSpan:
-    """A span `text[start:end]` that must survive: `output` is what it is in the document."""
+    """A span `text[start:end]` that must survive: `output` is what it is in the document.
+
+    A model can read its text if it `is_readable`.
+    """
 
     start: int
     end: int
     output: str
-    kind: ItemKind = ItemKind.MARKUP
+    kind: SpanKind = SpanKind.MARKUP
+    is_readable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +69,8 @@ class Unit:
 
     @property
     def has_words(self) -> bool:
-        """Return whether there is a letter outside protected spans, or one that belongs to a value: `5 January`, `$5`.
-
-        Numbers, dates and times in digits are as good as they are, or of a kind that only their reader knows.
-        """
-        return any(map(str.isalpha, self.masked(" "))) or any(
-            each.kind in VALUES and any(map(_is_word, self.text[each.start : each.end])) for each in self.protected
-        )
+        """Return whether there is a letter outside protected spans."""
+        return any(map(str.isalpha, self.masked(" ") if self.protected else self.text))
 
     @property
     def is_plain(self) -> bool:
@@ -95,25 +95,29 @@ class Unit:
         last = bisect_left(self.protected, position, key=attrgetter("start")) - 1
         return last >= 0 and position < self.protected[last].end
 
-    def masked(
-        self, mask: str, start: int = 0, end: int | None = None, kinds: frozenset[ItemKind] | None = None
-    ) -> str:
-        """Return `text[start:end]` with each character of protected spans replaced by `mask`, in the same length.
+    def masked(self, mask: str, start: int = 0, end: int | None = None) -> str:
+        """Return `text[start:end]` with each character of protected spans replaced by `mask`, in the same length."""
+        return self._replaced(lambda length, _: mask * length, start, len(self.text) if end is None else end)
 
-        With `kinds` only spans of these kinds are replaced.
-        """
-        end = len(self.text) if end is None else end
+    def segmentable(self) -> str:
+        """Return the text, in the same length, with a word for each span but symbols: a span ends no sentence."""
         if not self.protected:
-            return self.text[start:end]
+            return self.text
+        return self._replaced(lambda length, kind: None if kind is SpanKind.SYMBOL else "X" + "e" * (length - 1))
+
+    def _replaced(
+        self, replacement: Callable[[int, SpanKind], str | None], start: int = 0, end: int | None = None
+    ) -> str:
+        """Return `text[start:end]` with a replacement of the same length for each protected span, or without."""
+        end = len(self.text) if end is None else end
         first = bisect_right(self.protected, start, key=attrgetter("end"))
         last = bisect_left(self.protected, end, key=attrgetter("start"))
         parts, position = [], start
         for each in self.protected[first:last]:
-            if kinds is not None and each.kind not in kinds:
-                continue
             stop = min(each.end, end)
-            parts += [self.text[position : each.start], mask * (stop - max(each.start, start))]
-            position = stop
+            if (written := replacement(stop - max(each.start, start), each.kind)) is not None:
+                parts += [self.text[position : each.start], written]
+                position = stop
         return "".join((*parts, self.text[position:end]))
 
     def _borders_of(self, start: int, end: int) -> Sequence[tuple[int, int]]:
@@ -122,7 +126,3 @@ class Unit:
 
 # Units are translated, strings stay as they are.
 Document = list[str | Unit]
-
-
-def _is_word(character: str) -> bool:
-    return character.isalpha() or category(character) == "Sc"

@@ -1,17 +1,12 @@
 """Characters that a model would lose because its vocabulary does not contain them."""
 
-import re
 import unicodedata
 from collections.abc import Iterable
-from functools import cached_property
 
-from server.text.readers.simple_text import simple_text_pattern
-
-_SOFT_HYPHEN = "\N{SOFT HYPHEN}"
 # Plainer forms of characters, for vocabularies that contain only those. Characters that only control how a word is
 # broken or drawn have no counterpart in a translation.
 _PLAINER = {
-    **dict.fromkeys((_SOFT_HYPHEN, "\N{WORD JOINER}", "\N{ZERO WIDTH JOINER}", "\N{ZERO WIDTH NON-JOINER}"), ""),
+    **dict.fromkeys("\N{SOFT HYPHEN}\N{WORD JOINER}\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}", ""),
     **dict.fromkeys("“”„‟″«»", '"'),
     **dict.fromkeys("‘’‚‛′`´", "'"),
     **dict.fromkeys("‐‑‒–—―−", "-"),
@@ -20,25 +15,15 @@ _PLAINER = {
 }
 # White space, which a tokenizer drops without harm.
 _WEIGHTLESS = ("Zs", "Zl", "Zp")
-# Emoji and other pictures: models often omit them even if their vocabulary contains them.
-_DROPPED = ("So", "Cn", "Co")
+_MAX_REMEMBERED = 10_000
 
 
 class UnknownCharacters:
     """Detects characters outside the source vocabulary of one model, whose characters are `known`."""
 
     def __init__(self, known: Iterable[str]) -> None:
-        self._vocabulary = frozenset(known)
-        # Models whose vocabulary contains the soft hyphen were trained on too few words with it.
-        self._known = frozenset(
-            each for each in self._vocabulary if unicodedata.category(each) not in _DROPPED and each != _SOFT_HYPHEN
-        )
+        self._known = frozenset(known)
         self._answers: dict[str, bool] = {}
-
-    @cached_property
-    def simple_text(self) -> re.Pattern[str]:
-        """The pattern of texts that have only known characters and nothing to protect."""
-        return simple_text_pattern(self.is_known)
 
     def all_known(self, text: str) -> bool:
         """Return whether no character of a text would be lost; fast if that is so."""
@@ -49,22 +34,18 @@ class UnknownCharacters:
         if character in self._known:
             return True
         if character not in self._answers:
-            if len(self._answers) > 10_000:
+            if len(self._answers) > _MAX_REMEMBERED:
                 self._answers.clear()
             self._answers[character] = unicodedata.category(character) in _WEIGHTLESS or all(
                 part in self._known or part.isspace() for part in unicodedata.normalize("NFKC", character)
             )
         return self._answers[character]
 
-    def are_in_vocabulary(self, text: str) -> bool:
-        """Return whether the vocabulary contains each character, pictures included."""
-        return self._vocabulary.issuperset(text)
-
     def with_plainer_forms(self, text: str) -> str:
         """Return a text with plainer forms of unknown characters, if the vocabulary contains them."""
         if self._known.issuperset(text):
             return text
-        return "".join(self._plainer(character) for character in text)
+        return "".join(map(self._plainer, text))
 
     def is_lost(self, character: str) -> bool:
         """Return whether a character is unknown and has no known plainer form."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import unescape
 from xml.parsers import expat
 
 import regex
@@ -150,7 +151,8 @@ def _events(data: bytes, options: MarkupOptions) -> list[_Event]:
     def default(text: str) -> None:
         if text.startswith("&") and len(stack) > 1:
             stack[-1].is_mixed = True
-            record(Role.PROTECTED)  # an entity that only the document's type defines
+            is_known = unescape(text) != text  # as HTML's &nbsp; is
+            record(Role.REFERENCE if is_known else Role.PROTECTED)  # others only the document's type defines
         elif not in_cdata and text != "]]>":
             record(Role.MARK if len(stack) > 1 else Role.BORDER)
 
@@ -163,5 +165,9 @@ def _events(data: bytes, options: MarkupOptions) -> list[_Event]:
     try:
         parser.Parse(data, True)
     except expat.ExpatError as error:
-        raise InvalidRequest(f"not well-formed XML: {expat.ErrorString(error.code)} in line {error.lineno}") from None
+        at = len(_FRONT) * (data.startswith(_FRONT) and error.lineno == 1)
+        raise InvalidRequest(
+            f"not well-formed XML: {expat.ErrorString(error.code)} in line {error.lineno}, "
+            f"column {error.offset - at + 1}; format html reads it"
+        ) from None
     return found

@@ -1,0 +1,490 @@
+"""A sentence as the model reads it, and the restoration of its spans and tags in an answer.
+
+A span is read as it is, or a mask stands for it: a neutral string of the vocabulary, which the model copies. An answer
+has each of them exactly once, or it lost some.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import regex
+from numpy.typing import NDArray
+
+from server.text.protection.tag_placement import Block, fits
+from server.text.protection.word_alignment import Links, Range, by_words, identity_links, links, words_of
+from server.text.readers.units import OBJECT, ProtectedSpan, Unit
+from server.text.spans import UNSPACED, SpanKind
+
+
+class Means(StrEnum):
+    """How a span got through the model."""
+
+    AS_IS = "as_is"  # the model read it and wrote it
+    MASK = "mask"  # the model read a mask
+    PLACED = "placed"  # left out of the model input, and placed next to its words
+    APART = "apart"  # the sentence was translated around it
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSpan:
+    """A span of a source text, and the means that kept it."""
+
+    text: str
+    kind: SpanKind
+    means: Means
+
+
+@dataclass(slots=True)
+class TokenAttention:
+    """The attention between a model's answer and its input, [target tokens, source tokens], and the tokens' spans."""
+
+    weights: NDArray[np.float32]
+    source_spans: Sequence[Range]
+    target_spans: Sequence[Range]
+
+
+@dataclass(slots=True)
+class Restored:
+    """A translated part of a unit: `text` with `OBJECT` for each of the `outputs`, in its order.
+
+    The target words of the `block` count from the part's own beginning. A unit without tags has no block.
+    """
+
+    text: str
+    outputs: Sequence[str] = ()
+    block: Block | None = None
+    kept: Sequence[KeptSpan] = ()
+
+    def with_outputs(self) -> str:
+        """Return the text without tags, with its spans."""
+        if not self.outputs:
+            return self.text
+        outputs = iter(self.outputs)
+        first, *others = self.text.split(OBJECT)
+        return first + "".join(next(outputs, OBJECT) + other for other in others)
+
+
+# Replacements in an answer, in their order: start, end, text.
+Edit = tuple[int, int, str]
+
+
+@dataclass(slots=True)
+class _Shown:
+    """A span in the model input: what stands for it, from `start`, and whether blanks were put around it."""
+
+    span: ProtectedSpan
+    means: Means
+    text: str
+    start: int
+    has_blank_before: bool = False
+    has_blank_behind: bool = False
+
+
+@dataclass(slots=True)
+class MaskedSentence:
+    """Characters `start` to `end` of a unit as a model reads them.
+
+    With `edits_of` an answer is edited before spans are put back, which are OBJECT in the text that it receives.
+    """
+
+    unit: Unit
+    start: int
+    end: int
+    text: str
+    is_unspaced: bool = False  # the target language is written without blanks
+    is_fragment: bool = False
+    shown: Sequence[_Shown] = ()
+    edits_of: Callable[[str], Sequence[Edit]] | None = None
+    _moved: list[tuple[int, int]] = field(default_factory=list)  # from these places on, unit and input differ by so much
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the answer of the model is the translation, without any change."""
+        return not (self.shown or self.unit.tags or self.is_fragment or self.edits_of)
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether tags or symbols are placed inside the answer."""
+        if self.unit.tags and any(self.start < cut < self.end for cut in self.unit.cuts(self.start, self.end)):
+            return True
+        return any(each.means is Means.PLACED and self._edge(each) is None for each in self.shown)
+
+    @property
+    def lists_means(self) -> list[Means]:
+        """The means of each span."""
+        return [each.means for each in self.shown]
+
+    def restore(self, answer: str, attention: TokenAttention | None) -> Restored | tuple[int, ...]:
+        """Return an answer with all spans and the words that tags need, or the indices of the spans that it lost."""
+        if self.is_plain:
+            return Restored(answer)
+        text = answer.replace(OBJECT, "")
+        if self.is_fragment:
+            text = _without_end(text, self.unit.text[self.start : self.end])
+        found = self._find(text)
+        if isinstance(found, tuple):
+            return found
+        edits = self._edits(text, found)
+        placed = self._place(text, attention)
+        parts = sorted([*found, *placed], key=lambda part: part[:2])
+        if self.unit.tags:
+            spans = [(each.span.start, each.span.end) for _, _, each in parts]
+            if not fits(self.unit.tags_of(self.start, self.end), (self.start, self.end), spans):
+                return tuple(range(len(self.shown)))
+        writer = _Writer(text, self._cut_words() if self.unit.tags else None)
+        pieces = sorted([*parts, *((start, end, new) for start, end, new in edits)], key=lambda part: part[:2])
+        for start, end, part in pieces:
+            if isinstance(part, str):
+                writer.replace(start, end, part)
+                continue
+            first, last = self._without_blanks(text, start, end, part)
+            writer.copy(first)
+            if part.means is Means.PLACED:
+                self._write_placed(writer, part, text, start)
+            else:
+                writer.protect(last, part.span, self._word_of(part))
+        writer.copy(len(text))
+        kept = [KeptSpan(self._written(each.span), each.span.kind, each.means) for each in self.shown]
+        return Restored(writer.text, writer.outputs, self._block(attention, text, writer), kept)
+
+    def _written(self, span: ProtectedSpan) -> str:
+        text = self.unit.text[span.start : span.end]
+        return span.output if OBJECT in text else text
+
+    def _find(self, text: str) -> list[tuple[int, int, _Shown]] | tuple[int, ...]:
+        """Return where each span is in an answer; the indices of the lost ones if any is not there exactly once."""
+        wanted = [each for each in self.shown if each.means is not Means.PLACED]
+        if not wanted:
+            return []
+        numbers = Counter(each.text for each in wanted)
+        pattern = "|".join(
+            _bounded(each) for each in sorted(numbers, key=len, reverse=True)
+        )
+        places: dict[str, list[Range]] = {each: [] for each in numbers}
+        for match in regex.finditer(pattern, text):
+            places[match.group()].append(match.span())
+        lost = {each for each, number in numbers.items() if len(places[each]) != number}
+        if lost:
+            return tuple(
+                index
+                for index, each in enumerate(self.shown)
+                if each.means is not Means.PLACED and each.text in lost
+            )
+        taken = {each: iter(spans) for each, spans in places.items()}
+        return [(*next(taken[each.text]), each) for each in wanted]
+
+    def _edits(self, text: str, found: Sequence[tuple[int, int, _Shown]]) -> Sequence[Edit]:
+        """Return the edits of an answer outside its spans."""
+        if self.edits_of is None:
+            return ()
+        hidden = list(text)
+        for start, end, _ in found:
+            hidden[start:end] = OBJECT * (end - start)
+        return self.edits_of("".join(hidden))
+
+    def _without_blanks(self, text: str, start: int, end: int, part: _Shown) -> Range:
+        """Return the range of a mask in an answer, with the blanks that were put around it for the model."""
+        before, behind = self.unit.text[: part.span.start][-1:], self.unit.text[part.span.end :][:1]
+        if part.has_blank_before and text[start - 1 : start] == " " and self._touches(before):
+            start -= 1
+        if part.has_blank_behind and text[end : end + 1] == " " and self._touches(behind):
+            end += 1
+        return start, end
+
+    def _touches(self, neighbour: str) -> bool:
+        """Return whether a mask touches its neighbour in the translation if it does in the source."""
+        return self.is_unspaced or UNSPACED.match(neighbour) is None
+
+    def _edge(self, part: _Shown) -> int | None:
+        """Return 0 or -1 for a placed symbol with no word in front of it or behind it; None inside."""
+        if not any(map(str.isalnum, self.text[: part.start])):
+            return 0
+        return None if any(not each.isspace() for each in self.text[part.start :]) else -1
+
+    def _place(self, text: str, attention: TokenAttention | None) -> list[tuple[int, int, _Shown]]:
+        """Return where symbols that the model did not read stand in an answer."""
+        placed: list[tuple[int, int, _Shown]] = []
+        aligned: tuple[list[Range], list[Range], Links] | None = None
+        for each in self.shown:
+            if each.means is not Means.PLACED:
+                continue
+            if (edge := self._edge(each)) is not None:
+                place = 0 if edge == 0 else len(text)
+            else:
+                if aligned is None:
+                    source, target = words_of(self.text), words_of(text)
+                    aligned = source, target, self._links(attention, text, target, source)
+                place = _place_of(each, *aligned, len(text))
+            placed.append((place, place, each))
+        return placed
+
+    def _write_placed(self, writer: "_Writer", part: _Shown, text: str, place: int) -> None:
+        source = self.unit.text
+        if source[: part.span.start][-1:].isspace() and writer.text[-1:] not in ("", " "):
+            writer.text += " "
+        writer.protect(place, part.span, self._word_of(part))
+        if source[part.span.end :][:1].isspace() and text[place : place + 1].isalnum():
+            writer.text += " "
+
+    def _word_of(self, part: _Shown) -> int:
+        return self._places[part.span.start] if self.unit.tags else 0
+
+    @cached_property
+    def _unit_words(self) -> list[Range]:
+        return unit_words(self.unit, (self.start, self.end))
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {start: index for index, (start, _) in enumerate(self._unit_words)}
+
+    def _input_words(self) -> list[Range]:
+        """Return the ranges of the unit's words in the model input; that of a symbol that is left out is empty."""
+        spans = {each.span.start: each for each in self.shown}
+        found: list[Range] = []
+        moves = iter((*self._moved, (self.end + 1, 0)))
+        offset, (place, following) = -self.start, next(moves)
+        for start, end in self._unit_words:
+            while place <= start:
+                offset, (place, following) = following, next(moves)
+            if (each := spans.get(start)) is not None:
+                found.append((each.start, each.start + len(each.text)))
+            else:
+                found.append((start + offset, end + offset))
+        return found
+
+    def _links(
+        self,
+        attention: TokenAttention | None,
+        text: str,
+        target: Sequence[Range],
+        source: Sequence[Range],
+        anchors: Sequence[Range] = (),
+    ) -> Links:
+        """Return how likely words of an answer are aligned with words of the model input."""
+        weights = None
+        if attention is not None and target and source:
+            weights = by_words(attention.weights, attention.target_spans, target, attention.source_spans, source)
+        return links(
+            [self.text[start:end] for start, end in source], [text[start:end] for start, end in target], weights, anchors
+        )
+
+    def _block(self, attention: TokenAttention | None, text: str, writer: "_Writer") -> Block | None:
+        """Return the words of the restored text, linked to those of the unit, if there are tags to place."""
+        if not self.unit.tags:
+            return None
+        found = self._links(attention, text, writer.answer_words, self._input_words(), writer.anchors)
+        suffixes = [
+            index
+            for index, ((before, _), (start, end)) in enumerate(pairwise(self._unit_words), 1)
+            if self._unit_words[index - 1][1] == start
+            and self.unit.text[before].isdigit()
+            and self.unit.text[start].isalpha()
+            and self.unit.text[start:end] not in text
+        ]
+        return Block(self._unit_words, writer.words, found, [index for index, _ in writer.anchors], suffixes)
+
+    def _cut_words(self) -> dict[str, list[int]]:
+        """Return the words that tags cut, with the lengths of their pieces: in an answer they are cut again."""
+        cut: dict[str, list[int]] = {}
+        run: list[Range] = []
+        for start, end in (*self._unit_words, (len(self.unit.text) + 1, 0)):
+            if run and run[-1][1] != start:
+                if len(run) > 1:
+                    cut[self.unit.text[run[0][0] : run[-1][1]]] = [last - first for first, last in run]
+                run = []
+            if self.unit.text[start:end].isalnum():
+                run.append((start, end))
+        return cut
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes the restored text of an answer from beginning to end.
+
+    `words` are those of `text`, `answer_words` the same words in the answer; `anchors` are pairs of the indices of a
+    target word and a source word. They are recorded if `cut_words` are given.
+    """
+
+    answer: str
+    cut_words: dict[str, list[int]] | None
+    text: str = ""
+    words: list[Range] = field(default_factory=list)
+    answer_words: list[Range] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    anchors: list[Range] = field(default_factory=list)
+    _position: int = 0
+
+    def copy(self, end: int) -> None:
+        """Write the answer up to here."""
+        begin = self._position
+        if self.cut_words is not None:
+            for first, last in words_of(self.answer[begin:end]):
+                start, stop = begin + first, begin + last
+                for length in self.cut_words.get(self.answer[start:stop], [stop - start]):
+                    self._word(start, start + length, len(self.text) + start - begin, length)
+                    start += length
+        self.text += self.answer[begin:end]
+        self._position = end
+
+    def replace(self, start: int, end: int, new: str) -> None:
+        """Write other words in place of a part of the answer."""
+        self.copy(start)
+        if self.cut_words is not None:
+            for first, last in words_of(new):
+                self._word(start, end, len(self.text) + first, last - first)
+        self.text += new
+        self._position = end
+
+    def protect(self, end: int, span: ProtectedSpan, word: int) -> None:
+        """Write a span whose word in the source has this index; its counterpart in the answer ends here."""
+        if self.cut_words is not None:
+            self.anchors.append((len(self.words), word))
+            self._word(self._position, end, len(self.text), len(OBJECT))
+        self.text += OBJECT
+        self.outputs.append(span.output)
+        self._position = end
+
+    def _word(self, start: int, end: int, place: int, length: int) -> None:
+        self.words.append((place, place + length))
+        self.answer_words.append((start, end))
+
+
+def read_sentence(
+    unit: Unit,
+    start: int,
+    end: int,
+    means: Sequence[Means] = (),
+    masks: Sequence[str] = (),
+    *,
+    is_unspaced: bool = False,
+    is_fragment: bool = False,
+    edits_of: Callable[[str], Sequence[Edit]] | None = None,
+) -> MaskedSentence | None:
+    """Return a sentence as the model reads it, with these means for its spans; None without enough masks."""
+    if not unit.protected or not (spans := unit.protected_in(start, end)):
+        text = unit.text[start:end]
+        return MaskedSentence(unit, start, end, text, is_unspaced, is_fragment, edits_of=edits_of)
+    free = iter([mask for mask in masks if mask not in unit.text])
+    text, position = "", start
+    shown: list[_Shown] = []
+    moved: list[tuple[int, int]] = []
+    for span, its_means in zip(spans, means, strict=True):
+        text += unit.text[position : span.start]
+        position = span.end
+        if its_means is Means.PLACED:
+            behind = unit.text[position : min(position + 1, end)]
+            if text.endswith(" ") and (not behind or behind.isspace() or unicodedata.category(behind)[0] == "P"):
+                text = text[:-1]
+            shown.append(_Shown(span, its_means, "", len(text)))
+        elif its_means is Means.AS_IS:
+            shown.append(_Shown(span, its_means, unit.text[span.start : span.end], len(text)))
+            text += shown[-1].text
+        else:
+            mask = next(free, None)
+            if mask is None:
+                return None
+            has_before = _needs_blank(text[-1:])
+            has_behind = position < end and _needs_blank(unit.text[position])
+            text += " " * has_before
+            shown.append(_Shown(span, its_means, mask, len(text), has_before, has_behind))
+            text += mask + " " * has_behind
+        moved.append((position, len(text) - position))
+    text += unit.text[position:end]
+    return MaskedSentence(unit, start, end, text, is_unspaced, is_fragment, shown, edits_of, moved)
+
+
+def unchanged(unit: Unit, span: Range) -> Restored:
+    """Return a span of a unit that needs no decoding."""
+    protected = unit.protected_in(*span)
+    text, position = "", span[0]
+    for each in protected:
+        text += unit.text[position : each.start] + OBJECT
+        position = each.end
+    text += unit.text[position : span[1]]
+    kept = [
+        KeptSpan(
+            each.output if OBJECT in unit.text[each.start : each.end] else unit.text[each.start : each.end],
+            each.kind,
+            Means.APART,
+        )
+        for each in protected
+    ]
+    block = None
+    if unit.tags:
+        words = unit_words(unit, span)
+        starts = {each.start for each in protected}
+        target: list[Range] = []
+        moved, position = span[0], 0
+        for start, end in words:
+            length = len(OBJECT) if start in starts else end - start
+            target.append((start - moved, start - moved + length))
+            moved += (end - start) - length
+        indices = [index for index, (start, _) in enumerate(words) if start in starts]
+        block = Block(words, target, identity_links(len(words)), indices)
+    return Restored(text, [each.output for each in protected], block, kept)
+
+
+def replaced(unit: Unit, span: Range, text: str) -> Restored:
+    """Return `text` in place of a part of a unit without spans."""
+    if not unit.tags:
+        return Restored(text)
+    source, target = unit_words(unit, span), words_of(text)
+    aligned = links([unit.text[start:end] for start, end in source], [text[start:end] for start, end in target], None)
+    return Restored(text, (), Block(source, target, aligned))
+
+
+def unit_words(unit: Unit, span: Range) -> list[Range]:
+    """Return the words of a unit in a span; each protected span is one word."""
+    found: list[Range] = []
+    position = span[0]
+    protected = [(each.start, each.end) for each in unit.protected_in(*span)]
+    for start, end in (*protected, (span[1], span[1])):
+        if start > position:
+            between = words_of(unit.text[position:start], [cut - position for cut in unit.cuts(position, start)])
+            found += [(position + first, position + last) for first, last in between]
+        if end > start:
+            found.append((start, end))
+        position = end
+    return found
+
+
+def _needs_blank(neighbour: str) -> bool:
+    """Return whether a tokenizer would read a mask and what touches it as one word."""
+    return bool(neighbour) and not neighbour.isspace() and unicodedata.category(neighbour)[0] != "P"
+
+
+def _bounded(text: str) -> str:
+    """Return a pattern of a span that is not part of a longer word."""
+    word = r"[\p{Latin}\p{Cyrillic}\p{Greek}\d_]"
+    before = rf"(?<!{word})" if regex.match(word, text[0]) else ""
+    behind = rf"(?!{word})" if regex.match(word, text[-1]) else ""
+    return before + regex.escape(text) + behind
+
+
+def _place_of(
+    part: _Shown, source: Sequence[Range], target: Sequence[Range], aligned: Links, end: int
+) -> int:
+    """Return the character of an answer at which a symbol stands, next to the word that it stands next to."""
+    after = next((index for index, (start, _) in enumerate(source) if start >= part.start), len(source))
+    if not target:
+        return 0
+    if after == len(source):
+        return end
+    touches_before = after > 0 and source[after - 1][1] == part.start
+    if touches_before and source[after][0] > part.start:
+        return target[int(aligned[:, after - 1].argmax())][1]
+    return target[int(aligned[:, after].argmax())][0]
+
+
+_ENDS = ".!?…。！？｡।۔؟"
+
+
+def _without_end(answer: str, source: str) -> str:
+    """Return an answer without the mark of the end of a sentence that a fragment does not have."""
+    return answer if source.rstrip()[-1:] in _ENDS else answer.rstrip(_ENDS + " ") or answer

@@ -1,0 +1,282 @@
+"""Machine-readable spans of a text, which must survive its translation character by character.
+
+A span is found by its form alone, in any language: addresses, placeholders, paths, identifiers, emoji, and words with
+characters that the vocabulary of a model lacks. Words, numbers, dates and signs are the model's.
+
+Hostile texts must not take long: repetitions with an uncertain end are possessive or bounded.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+
+import regex
+
+from server.interface.interruption import checkpoint
+from server.text.readers.unknown_characters import UnknownCharacters
+
+
+class SpanKind(StrEnum):
+    """The kind of a span. A model copies all spans of a kind, or none."""
+
+    ADDRESS = "address"  # https://example.org, me@example.org, example.org/help
+    PLACEHOLDER = "placeholder"  # {name}, %s, $NAME, ##NAME##, <name>
+    CODE = "code"  # between backticks
+    ENTITY = "entity"  # &amp;
+    PATH = "path"  # /usr/bin, C:\Windows, data.tar.gz
+    NAME = "name"  # @name, #topic
+    IDENTIFIER = "identifier"  # AB-1234, max_length, --verbose
+    SYMBOL = "symbol"  # an emoji; a sentence is complete without it
+    MARKUP = "markup"  # an element that is not translated; no model reads it
+    UNKNOWN = "unknown"  # a word with characters that the vocabulary lacks; no model reads it
+
+
+# The kinds that a model can read.
+READABLE = frozenset(SpanKind) - {SpanKind.MARKUP, SpanKind.UNKNOWN}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A span `text[start:end]`."""
+
+    start: int
+    end: int
+    kind: SpanKind
+
+
+_MAX_CHARACTERS = 2000  # a longer match is a mistake in the text rather than a span
+
+# Letters of scripts that are written without blanks end an address.
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u3000-\u303f\uff00-\uffef"
+_OUTSIDE = rf"\s\ufffc<>\"“”„«»{_UNSPACED}"
+# Brackets belong to an address in pairs, and punctuation inside it.
+_IN_BRACKETS = rf"[^{_OUTSIDE}(){{}}]*+"
+_ADDRESS = (
+    rf"(?:(?:[.,;:!?\]}}'’…]|\((?!{_IN_BRACKETS}\)))*+"
+    rf"(?:\({_IN_BRACKETS}\)|\{{{_IN_BRACKETS}\}}|[^{_OUTSIDE}().,;:!?\]}}'’…]))++"
+)
+_TOP_LEVEL = (
+    r"(?:com|org|net|edu|gov|io|dev|app|info|biz|eu|de|at|ch|fr|es|it|nl|pl|pt|uk|co|us|ca|ru|jp|cn|br|in|be|se|dk|no|"
+    r"fi|cz|gr|ie|hu|ro|tr|ua|kr|au|nz|mx|ar|za|il|tv|me|ai|int|museum|example)"
+)
+_EXTENSION = (
+    r"(?:pdf|docx?|xlsx?|pptx?|od[tspg]|rtf|txt|csv|tsv|json|xml|html?|css|ya?ml|py|js|jsx|tsx?|c|cc|cpp|h|hpp|java|kt|"
+    r"rs|go|rb|php|sql|sh|bat|ps1|exe|msi|deb|rpm|dmg|apk|jar|zip|gz|tgz|bz2|xz|zst|7z|rar|tar|iso|png|jpe?g|gif|svg|"
+    r"webp|bmp|tiff?|heic|ico|mp[34]|m4a|wav|flac|ogg|avi|mkv|mov|webm|log|ini|cfg|conf|toml|md|po|srt|vtt|epub|mobi|"
+    r"eml|bak|db|onnx)"
+)
+_NO_LETTER_BEFORE = r"(?<![A-Za-z0-9_])"
+_NO_LETTER_BEHIND = r"(?![A-Za-z0-9_])"
+_IN_BRACES = r"[^{}\n]"
+_BRACES = rf"\{{(?:{_IN_BRACES}|\{{(?:{_IN_BRACES}|\{{(?:{_IN_BRACES}|\{{{_IN_BRACES}*+\}})*+\}})*+\}})*+\}}"
+_CONVERSION = r"(?:hh|h|ll|l|q|L|z|t|j)?[diouxXeEfFgGcCsSapn@]"
+_FLAGS = r"[-+0#',]*+(?:\d++|\*)?+(?:\.(?:\d++|\*))?+"
+_SMALL_DIGITS = "⁰¹²³⁴-⁹₀-₉"
+# Not followed by a letter, which `\b` does not see between a Latin letter and one of another script.
+_END = r"(?![\p{Latin}\d_])"
+_START = r"(?<![\p{Latin}\d_])"
+
+# The kinds with their patterns, and characters or short patterns without which none of a row matches. Of matches at
+# one position the first row counts.
+_PATTERNS: Sequence[tuple[SpanKind, str, str]] = (
+    (
+        SpanKind.ADDRESS,
+        r"://|www\.|mailto:|tel:",
+        rf"{_START}(?:[a-z][a-z\d+.-]{{1,15}}+://|www\.|mailto:|tel:(?=[+\d])){_ADDRESS}",
+    ),
+    (
+        SpanKind.ADDRESS,
+        r"@",
+        r"(?<![\p{Latin}\d.+_-])[\p{Latin}\d.%+_-]{1,64}+@[\p{Latin}\d-]{1,63}+(?:\.[\p{Latin}\d-]{1,63}+)++",
+    ),
+    # <%= x %> <?= $x ?> [% x %] *|NAME|*
+    (
+        SpanKind.PLACEHOLDER,
+        r"<[%?]|\[%|\*\|",
+        r"<%[^\n]{0,500}?%>|<\?[^\n]{0,500}?\?>|\[%[^\n]{0,500}?%\]|\*\|[\w:.-]{1,80}+\|\*",
+    ),
+    # $t(key) $(date)
+    (SpanKind.PLACEHOLDER, r"\$\w*\(", r"(?<![\w$])\$\w{0,30}+\((?:[^()\n]|\([^()\n]*+\))*+\)"),
+    # {name} {{name}} ${NAME} %{name} #{name} @:{key} {% if %} {0}
+    (SpanKind.PLACEHOLDER, r"\{", rf"(?:[$%#!^]|@(?:\.[a-z]+)?:?)?{_BRACES}"),
+    # ##NAME## __NAME__ %%NAME%% $$name$$
+    (
+        SpanKind.PLACEHOLDER,
+        r"##|__|%%|@@|\$\$|!!|~~|\*\*|==|\^\^|::",
+        r"(?P<fence>##|__|%%|@@|\$\$|::)[A-Za-z][\w.-]*?(?P=fence)(?!\w)"
+        r"|(?P<fence>!!|~~|\*\*|==|\^\^)[A-Z][A-Z\d_.-]*(?P=fence)(?!\w)",
+    ),
+    # %NAME% $NAME$ @NAME@ #NAME# [NAME] [[name]]
+    (
+        SpanKind.PLACEHOLDER,
+        r"[%$@#!\[]",
+        r"(?<![\w%])%[A-Za-z][\w.-]*%(?![\w%])|(?<![\w$])\$[A-Za-z_][\w.-]*\$(?!\w)"
+        r"|(?<![\w@#!])(?P<mark>[@#!])[A-Z][A-Z\d_.-]+(?P=mark)(?!\w)|\[\[[^\[\]\n]{1,200}+\]\]|\[[A-Z][A-Z\d_]{2,}+\]",
+    ),
+    # %s %1$s %(name)s %<name>d %.2f %'d %d%% %1 %L1, and the letters that touch one, as in %dpx; not 100%ige
+    (
+        SpanKind.PLACEHOLDER,
+        r"%",
+        rf"%\([\w.]++\){_FLAGS}[a-zA-Z]|%<\w++>{_FLAGS}[a-zA-Z]"
+        rf"|(?<![\d%])%(?:\d{{1,2}}\$)?+{_FLAGS}{_CONVERSION}[A-Za-z]{{0,20}}+|(?<!%)%(?:\d{{1,2}}\$)?+{_FLAGS}{_CONVERSION}{_END}"
+        r"|(?:\d[\d.,]*[ \u00a0\u202f]?)?%%|(?<![\d\w%])%L?\d{1,2}(?![\w%])",
+    ),
+    # $NAME $user.name
+    (SpanKind.PLACEHOLDER, r"\$", r"(?<![\w$])\$[A-Za-z_]\w*+(?:(?:\.|->)[A-Za-z_]\w*+)*+"),
+    # @:key @.lower:key :name :smile:
+    (
+        SpanKind.PLACEHOLDER,
+        r":[A-Za-z_]",
+        r"(?<![\w@])@(?:\.[a-z]++)?:[\w-]++(?:\.[\w-]++)*+"
+        rf"|(?<![^\s(\[{{\"'“„«])::?[A-Za-z_][a-zA-Z\d_+-]{{2,}}+:?{_END}",
+    ),
+    # <name>
+    (SpanKind.PLACEHOLDER, r"<", r"</?[A-Za-z][\w.:-]{0,60}+/?>"),
+    (SpanKind.ENTITY, r"&", r"&(?:#\d{1,7}+|#x[\da-fA-F]{1,6}+|[A-Za-z][A-Za-z\d]{1,31}+);"),
+    # \\server\share c:\temp ~/a/b ./a/b /usr/bin src/main/java
+    (
+        SpanKind.PATH,
+        r"\\",
+        r"(?<![\w\\])\\\\[\w.$-]++(?:\\[\w.$@~+-]++)++\\?|"
+        # A name of a folder may have blanks: C:\Program Files (x86)\app
+        rf"{_START}[A-Za-z]:\\(?:[\w$@~+.-]++(?: [\w().-]++){{1,3}}+\\|[\w$@~+-]++(?:\.[\w$@~+-]++)*+\\?)*+",
+    ),
+    (
+        SpanKind.PATH,
+        r"/",
+        rf"(?<![\w/])(?:~|\.{{1,2}})?(?:/(?:[a-zA-Z\d_@~+-]++|\.(?=\w))++){{2,}}+/?|(?<![\w/])~/[\w@~+-][\w.@~+-]*(?<!\.)"
+        rf"|(?<![\w/.-])(?=[\w.-]{{0,80}}+[/\w.-]{{0,200}}[A-Za-z])(?:[a-zA-Z\d_.-]{{2,64}}+/){{2,16}}+[a-zA-Z\d_-]{{2,64}}+(?:\.[a-zA-Z\d_-]++)*+/?(?![\w/])"
+        rf"|(?<![\w/.-])(?:[a-zA-Z\d_-]{{1,64}}+/){{1,16}}+[a-zA-Z\d_-]{{1,255}}+(?:\.[a-zA-Z\d_-]{{1,64}}+)*?\.(?i:{_EXTENSION}){_END}",
+    ),
+    # example.com/help data.tar.gz
+    (
+        SpanKind.ADDRESS,
+        r"\.[A-Za-z]",
+        rf"(?<![\w@.-])(?:[A-Za-z\d](?:[A-Za-z\d-]{{0,62}}+)\.){{1,8}}+(?<=\.){_TOP_LEVEL}(?::\d{{1,5}}+)?/(?:{_ADDRESS})?"
+        rf"|(?<![\w@.-])(?:[a-z\d][a-z\d-]{{0,62}}+\.){{1,8}}+(?<=\.){_TOP_LEVEL}(?![\w@]|\.\w)",
+    ),
+    (
+        SpanKind.PATH,
+        r"\.[A-Za-z\d]",
+        rf"(?<![\w.-])(?!\p{{Lu}}\.\p{{Lu}}(?!\w))[\w-]{{1,255}}+(?:\.[\w-]{{1,64}}+)*?\.(?i:{_EXTENSION})(?!\.?\w)",
+    ),
+    # --verbose max_length C++ C# .NET
+    (
+        SpanKind.IDENTIFIER,
+        r"--|_|\+\+|#|\.NET",
+        rf"(?<![\w-])--[a-z][\w-]*|{_START}_*[A-Za-z\d]++(?:_[A-Za-z\d]++)++{_END}"
+        r"|(?<![\w#+.])[A-Z](?:\+\+|\#)(?![\w#+])|(?<![\w.])\.NET(?!\w)",
+    ),
+    # CO₂ x²
+    (
+        SpanKind.IDENTIFIER,
+        f"[{_SMALL_DIGITS}]",
+        rf"(?<![\w{_SMALL_DIGITS}])[A-Za-z\d]{{1,30}}+[⁺⁻₊₋]?[{_SMALL_DIGITS}]++[A-Za-z\d{_SMALL_DIGITS}]*+{_END}",
+    ),
+    # AB-1234 X200 mp3 B2B 4K 12AB34 INV/2024/001 4711-XY v1.2 DE89 3704 0044 0532 0130 00; not 2nd, 10km, m2, 1990s
+    (
+        SpanKind.IDENTIFIER,
+        r"[A-Za-z][-/]?\d|\d-?[A-Za-z]",
+        rf"{_START}v\d++(?:\.\d++)*+(?:[-+][A-Za-z\d][\w.]*(?<!\.)){{0,2}}+{_END}"
+        r"|(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z\d]{4}){2,7}+(?: ?[A-Z\d]{1,3})?(?!\w)"
+        rf"|(?<![\w.,/-])(?:[A-Z]{{1,8}}(?:[-/]\d[A-Z\d]*+)(?:[-/][A-Z\d]++)*+|\d++(?:-\d++)*+-[A-Z]{{1,8}}\d*+){_END}"
+        rf"|(?<![\w.,/-])(?!(?:[kcmd]?m|ft|in|yd)[23]{_END})[A-Za-z]++\d[A-Za-z\d]*+(?:[-‐‑][A-Z\d]++)*+{_END}"
+        rf"|(?<![\w.,/-])\d++[A-Za-z]++\d[A-Za-z\d]*+(?:-[A-Za-z\d]++)*+{_END}|(?<![\w.,/-])\d{{1,4}}+[BDEGHKPQRSTXYZ]{_END}(?!-)"
+        rf"|(?<![\w.,])\d++(?:\.\d++){{1,3}}+(?:[-+][A-Za-z][\w.]*(?<!\.)){_END}",
+    ),
+    (SpanKind.NAME, r"[@#]", r"(?<![\w/&@#])[@#](?=[\p{L}_])[\p{L}\p{M}\d_]++(?:[.-][\p{L}\d_]++)*+"),
+    # :) ;-P =D
+    (SpanKind.SYMBOL, r"[:;=]", r"(?<!\S)(?:[:;]['’]?-?[()DPpOo/|*]|=[()D])(?![^\s.,!?])"),
+    (
+        SpanKind.SYMBOL,
+        r"[^\x00-\u2189]|\u20e3",
+        r"\p{Regional_Indicator}{2}|[\d#*]\ufe0f?\u20e3"
+        r"|(?![\u2190-\u21ff\u3030\u303d\u3297\u3299])(?=[^\x00-\u2189])\p{Extended_Pictographic}"
+        r"(?:[\ufe0e\ufe0f\p{Emoji_Modifier}]|\u200d\p{Extended_Pictographic}|[\U000e0020-\U000e007f])*+",
+    ),
+)
+# A text without a match has none of the spans above. One class of characters takes a tenth of the time of all rows.
+_ANY = re.compile(r"[%{<$@#&\\/_\[\d~^+*]|[:=;](?=\S)|\.[A-Za-z]|!\w|!!|--|www\.|[^\x00-\u2189]")
+_NEEDED = [regex.compile(needed) for _, needed, _ in _PATTERNS]
+# \X alone goes back from each letter of a flag to the first of a row of flags.
+_GRAPHEME_OR_WORD = regex.compile(r"[\w\p{M}]+|\p{Regional_Indicator}{1,2}+[\p{M}\u200d]*+|\X")
+UNSPACED = regex.compile(f"[{_UNSPACED}]")
+_UNSPACED_GRAPHEMES = regex.compile(rf"[{_UNSPACED}]\p{{M}}*|[^{_UNSPACED}]+")
+
+
+@cache
+def _compiled(index: int) -> "regex.Pattern[str]":
+    """Return a pattern, compiled at its first use: all of them together take 40 ms."""
+    return regex.compile(_PATTERNS[index][2])
+
+
+def compile_patterns() -> None:
+    """Compile all patterns: processes that are forked afterwards share them."""
+    for index in range(len(_PATTERNS)):
+        _compiled(index)
+
+
+def find_spans(text: str, unknown: UnknownCharacters) -> list[Span]:
+    """Return the spans of a text in their order, without overlaps."""
+    found = _by_form(text) if _ANY.search(text) else []
+    if unknown.all_known(text):
+        return found
+    # No model reads an unknown character, so nothing with one may be part of a model's input.
+    unread = [
+        Span(each.start, each.end, SpanKind.UNKNOWN)
+        if each.kind in READABLE - {SpanKind.SYMBOL} and any(map(unknown.is_lost, text[each.start : each.end]))
+        else each
+        for each in found
+    ]
+    return _without_overlaps(unread, list(_unknown(text, unknown)))
+
+
+def _by_form(text: str) -> list[Span]:
+    found: list[Span] = []
+    for index, (kind, _, _) in enumerate(_PATTERNS):
+        if _NEEDED[index].search(text) is None:
+            continue
+        checkpoint()
+        others = [
+            Span(match.start(), match.end(), kind)
+            for match in _compiled(index).finditer(text)
+            if 0 < match.end() - match.start() <= _MAX_CHARACTERS
+        ]
+        found = _without_overlaps(found, others) if found else others
+    return found
+
+
+def _unknown(text: str, unknown: UnknownCharacters) -> Iterator[Span]:
+    """Yield words and symbols with characters that the model would lose."""
+    for match in _GRAPHEME_OR_WORD.finditer(text):
+        checkpoint()
+        if not any(map(unknown.is_lost, match.group())):
+            continue
+        if not any(map(str.isalnum, match.group())):
+            yield Span(*match.span(), SpanKind.SYMBOL)
+            continue
+        # A sentence of a script without blanks is one word here.
+        start = end = match.start()
+        for part in _UNSPACED_GRAPHEMES.finditer(text, *match.span()):
+            if any(map(unknown.is_lost, part.group())):
+                start, end = (start, part.end()) if start < end == part.start() else part.span()
+            elif start < end:
+                yield Span(start, end, SpanKind.UNKNOWN)
+                start = end = part.end()
+        if start < end:
+            yield Span(start, end, SpanKind.UNKNOWN)
+
+
+def _without_overlaps(found: Sequence[Span], others: Sequence[Span]) -> list[Span]:
+    """Return spans with those of the others that do not overlap them; both are in their order."""
+    merged: list[Span] = []
+    index = 0
+    for other in others:
+        while index < len(found) and found[index].end <= other.start:
+            merged.append(found[index])
+            index += 1
+        if index == len(found) or other.end <= found[index].start:
+            merged.append(other)
+    return [*merged, *found[index:]]
