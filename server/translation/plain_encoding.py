@@ -132,7 +132,7 @@ class PlainTextEncoder:
             sources[part] = source
             return True
 
-        for piece in divided(sentence, fits):
+        for piece in divided(sentence, fits, self._request.source):
             if piece.has_words and not self._have_usual_casing((piece.text,)):
                 return False
             if piece.has_words and piece.text not in sources:  # nothing makes it fit

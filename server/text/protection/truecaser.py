@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import regex
 
+from server.text.language_tables import table_of
 from server.text.protection.capitals import (
     Casing,
     is_all_caps,
@@ -19,7 +20,6 @@ from server.text.protection.capitals import (
     upper,
     with_first,
 )
-from server.text.segmentation.starters import STARTERS
 
 _MAX_REMEMBERED = 50_000
 _NOUNS_HAVE_CAPITALS = frozenset(("de", "lb"))
@@ -69,7 +69,7 @@ class Truecaser:
         self._is_informed = cost("a") > 0
         self._margin = 0.0 if self.language in _NOUNS_HAVE_CAPITALS else _MARGIN
         # Vocabularies contain them with capitals because of the beginnings of sentences.
-        self._always_small = frozenset(STARTERS.get(self.language, "").split()).difference(_POLITE)
+        self._always_small = frozenset(table_of(self.language).starters).difference(_POLITE)
         self._small_words = small_words(language)
         self._acronyms = frozenset(_ACRONYMS.split())
         self._costs: dict[str, float] = {}
