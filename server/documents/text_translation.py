@@ -93,4 +93,4 @@ def _piece_length(language: str, window: str, max_characters: int) -> int:
         ends = [end for end in accumulate(lengths, initial=begin) if begin < end <= max_characters]
         if ends:
             return ends[-1]
-    return longest_piece(window, lambda piece: len(piece) <= max_characters)
+    return longest_piece(window, lambda piece: len(piece) <= max_characters, language)

@@ -6,12 +6,12 @@ Rules about the words on both sides decide. Each looks at a bounded number of ch
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 
 import regex
 
 from server.interface.interruption import checkpoint
-from server.text.segmentation.abbreviations import Abbreviations, abbreviations_of
+from server.text.language_tables import Abbreviations, LanguageTable, table_of
 
 _REACH = 48  # characters that the rules look at on each side
 
@@ -28,34 +28,22 @@ _CHAIN_BEFORE = regex.compile(
 )
 _CONTINUATION = regex.compile(r"[:;,](?=\s|$)")  # `Ex. : le chat`
 _YEAR = regex.compile(r"\s*[(\[]\d{4}[a-z]?[)\]]")  # Chen et al. (2018)
-_SPANISH_OPENER = regex.compile(r"[\"'“«‘(\[—–-]*[¿¡]")
-_DUTCH_ARTICLE = regex.compile(r"\s*['’][stnmr]\s+\p{Lu}")
+_INVERTED_MARK = regex.compile(r"[\"'“«‘(\[—–-]*[¿¡]")
+_BEFORE_CAPITAL = regex.compile(r"\s*(?P<word>\S{1,4})\s+\p{Lu}")
 _ROMAN = regex.compile(r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})|X+")
-_ORDINAL_LANGUAGES = frozenset({"de", "pl"})  # a number with a full stop is an ordinal number
 _ACRONYM = regex.compile(r"(?:\p{L}\p{M}*[.\-]+)+\p{L}\p{M}*")
 # Capitals of names, also behind a hyphen; a lone small letter is seldom a word.
 _INITIAL = regex.compile(r"(?:\p{Lu}[\p{L}\p{M}]+-)?\p{Lu}\p{M}*|\p{Ll}|(?:Th|Ch|Ph|St|Cz|Sz|Dz|Rz)")
 _INITIAL_BEFORE = regex.compile(r"(?<![\p{L}\p{M}\p{N}])\p{Lu}\p{M}*$")
 _VOWEL = regex.compile(r"[aeiouyàáâäãåæèéêëìíîïòóôöõøœùúûüýÿąęó]", regex.IGNORECASE)
-_SOUNDS_AND_UNITS = frozenset(
-    ("hm", "hmm", "hmmm", "mm", "mmm", "pst", "psst", "sh", "shh", "brr", "grr", "km", "kg", "cm", "mg", "ml", "kw")
-)
 _ORDINAL = regex.compile(r"\d{1,2}")  # longer ones are rare, and a year ends a sentence
 # `5 km. Madrid` is rare, and behind an abbreviation that counts (`S. 4.`) a number is no ordinal.
-_MEASURE = regex.compile(
-    r"\d[\u00a0\u202f ]?(?:h|min|sec|sek|std|hrs?|yrs?|[kcm]?m|[km]?g|ha|[mcd]?l|ft|yd|oz|lbs?|gal|km/h|m/s|[kMG]?Hz|"
-    r"[kM]?Ω)$"
-)
+_UNITS = "h|min|[kcm]?m|[km]?g|ha|[mcd]?l|km/h|m/s|[kMG]?Hz|k?W|[kM]?Ω"
+_UNIT = regex.compile(_UNITS, regex.IGNORECASE)
 _NUMBERED_BEFORE = regex.compile(r"(?P<word>[\p{L}º.]{1,12})\.[\u00a0\u202f ]\d{1,2}$")
-_FIRST_PERSONS = {"de": "Ich", "fr": "Je", "es": "Yo", "it": "Io", "pt": "Eu", "nl": "Ik", "pl": "Ja"}
 _LONGEST_TITLE = 4  # letters: "At 10 a.m. Prof. Green arrived."
-_MIDDAY = frozenset(("a.m", "p.m"))
-# Behind a time: a day, a month or a time zone.
-_BEHIND_TIME = regex.compile(
-    r"[A-Z]{2,4}|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|Jan\p{L}*|Febr?\p{L}*|March|April|May|June?|July?|"
-    r"Aug\p{L}*|Sept?\p{L}*|Oct\p{L}*|Nov\p{L}*|Dec\p{L}*|Eastern|Central|Pacific|Mountain|Greenwich|Zulu|Local"
-)
-_ADVERBIAL = regex.compile(r"\W*(?:At|By|Around|About|Before|After|Since|Until|Till|From)\W(?:[^\s,]+\s){0,4}[^\s,]+")
+_TIME_ZONE = regex.compile(r"[A-Z]{2,4}")
+_SHORT_PHRASE = regex.compile(r"\W*(?P<word>\w+)\W(?:[^\s,]+\s){0,4}[^\s,]+")
 _SCORE = regex.compile(r"(?<!\d)\d{1,3} \p{Ll}{1,4} \d{1,3}$")
 _LIST_MARKER = regex.compile(r"[\s\"'“„«»(\[*•–—-]*+(?:\d{1,3}|\p{Ll}|[IVX]{1,5})")
 # A word in small letters before a full stop, and a word with a capital behind it: what most sentences have.
@@ -70,17 +58,29 @@ _FEW_WORDS = regex.compile(r"\W*+(?:\w++\W++){0,2}\w*+")
 class BoundaryRules:
     """The rules of one language. Thread-safe."""
 
-    def __init__(self, language: str, abbreviations: Abbreviations) -> None:
-        code = language.partition("-")[0].lower()
-        self._has_ordinals = code in _ORDINAL_LANGUAGES
-        self._is_english = code == "en"
-        self._first_person = _FIRST_PERSONS.get(code, "I")
-        self._has_names_inside = code in ("de", "en")  # capitals of nouns, of days and of many adjectives
-        self._table = abbreviations
-        first_parts = (part.partition(".")[0] for part in abbreviations.parts)
-        self._abbreviations = frozenset().union(
-            abbreviations.inside, abbreviations.last, abbreviations.either, abbreviations.numbered, first_parts
-        )
+    def __init__(self, table: LanguageTable, abbreviations: Abbreviations) -> None:
+        habits = table.sentences
+        self._has_ordinals = habits.has_ordinals
+        self._has_inner_capitals = habits.has_inner_capitals
+        self._first_person = habits.first_person
+        self._first_person_has_capital = habits.first_person_has_capital
+        self._small_beginnings = frozenset(habits.small_beginnings)
+        self._sounds = frozenset(habits.sounds)
+        self._midday = frozenset(habits.midday)
+        self._behind_midday = frozenset(habits.behind_midday)
+        self._prepositions_of_time = frozenset(habits.prepositions_of_time)
+        self._starters = frozenset(table.starters)
+        self._inside = frozenset(abbreviations.inside)
+        self._last = frozenset(abbreviations.last)
+        self._either = frozenset(abbreviations.either)
+        self._numbered = frozenset(abbreviations.numbered)
+        self._numbered_endings = abbreviations.numbered_endings
+        self._measure = regex.compile(rf"\d[\u00a0\u202f ]?(?:{'|'.join((_UNITS, *habits.units))})$")
+        # Abbreviations of several parts, and their beginnings: `i.d` and `i.d.r` of `i.d.r`.
+        split = [each.split(".") for each in self._inside | self._last | self._either]
+        self._parts = frozenset(".".join(each[:count]) for each in split for count in range(2, len(each) + 1))
+        first_parts = (part.partition(".")[0] for part in self._parts)
+        self._abbreviations = self._inside.union(self._last, self._either, self._numbered, first_parts)
 
     def sentences(self, line: str) -> Iterator[str]:
         """Yield the sentences of a line with the white space behind them; together they are the line."""
@@ -106,7 +106,7 @@ class BoundaryRules:
             return False
         if _begins_small(word) and not self._may_begin_small(line, start, match):
             return False
-        if _SPANISH_OPENER.match(line, match.end()):
+        if _INVERTED_MARK.match(line, match.end()):
             return True
         if match["mark"][0] == "…" or match["mark"].startswith(".."):
             return self._ends_after_ellipsis(line, start, match, word)
@@ -122,12 +122,9 @@ class BoundaryRules:
         forms = _forms(before, written)
         if self._is_inside(forms, word, has_stop):
             return False
-        if not _MIDDAY.isdisjoint(forms):
-            # "At 10 a.m. Tom arrived."
-            is_adverbial = is_beginning and _ADVERBIAL.fullmatch(before) is not None
-            is_title = has_stop and len(word) <= _LONGEST_TITLE
-            return not (is_title or is_adverbial or _BEHIND_TIME.fullmatch(word))
-        if _MEASURE.search(before):
+        if not forms.isdisjoint(self._midday):
+            return not self._goes_on_behind_midday(before if is_beginning else "", word, has_stop)
+        if self._measure.search(before):
             return not word[:1].isdigit()  # 5 ft. 3 in.
         if self._is_undecided(before, written, forms):
             # A list of items that begin alike: "Vitamin C. Vitamin D."
@@ -148,62 +145,73 @@ class BoundaryRules:
         return (
             last is not None
             and last[1] not in self._abbreviations
-            and not last[1].endswith(self._table.numbered_endings)
+            and not last[1].endswith(self._numbered_endings)
             and _VOWEL.search(last[1]) is not None
         )
 
     def _may_begin_small(self, line: str, start: int, match: "regex.Match[str]") -> bool:
-        """Return whether a sentence may begin with a small letter: in a text without capitals, and behind `'s`."""
-        if _DUTCH_ARTICLE.match(line, match.end()):
+        """Return whether a sentence may begin with a small letter: in a text without capitals, and with some words."""
+        first = _BEFORE_CAPITAL.match(line, match.end())
+        if first is not None and first["word"].replace("’", "'") in self._small_beginnings:
             return True
         return not match["closers"] and _SMALL_BEGINNING.match(line, start, start + _REACH) is not None
 
     def _ends_after_ellipsis(self, line: str, start: int, match: "regex.Match[str]", word: str) -> bool:
-        """Return whether an ellipsis ends a sentence: not before "I", nor often behind its first words."""
+        """Return whether an ellipsis ends a sentence: not before the first person, nor often behind its first words."""
         if match["closers"]:
             return True
-        is_first_person = word.replace("’", "'").partition("'")[0] == self._first_person
+        is_first_person = word.replace("’", "'").partition("'")[0] in self._first_person
         before = line[start : match.start()][: _REACH + 1]
         if len(before) > _REACH or not _FEW_WORDS.fullmatch(before):
-            return not (self._is_english and is_first_person)
+            return not (self._first_person_has_capital and is_first_person)
         if is_first_person:
             return False
-        return self._is_starter(word) or not (self._has_names_inside or _ONE_WORD.fullmatch(before))
+        return self._is_starter(word) or not (self._has_inner_capitals or _ONE_WORD.fullmatch(before))
+
+    def _goes_on_behind_midday(self, sentence: str, word: str, has_stop: bool) -> bool:
+        """Return whether a sentence goes on behind a time: "At 10 a.m. Tom arrived."."""
+        phrase = _SHORT_PHRASE.fullmatch(sentence)
+        is_adverbial = phrase is not None and phrase["word"] in self._prepositions_of_time
+        is_title = has_stop and len(word) <= _LONGEST_TITLE
+        return is_title or is_adverbial or word in self._behind_midday or _TIME_ZONE.fullmatch(word) is not None
 
     def _is_inside(self, forms: set[str], word: str, has_stop: bool) -> bool:
         """Return whether the full stop belongs to an abbreviation that never ends a sentence before `word`."""
-        table = self._table
-        if has_stop and any(f"{form}.{word.lower()}" in table.parts for form in forms):
+        if has_stop and any(f"{form}.{word.lower()}" in self._parts for form in forms):
             return True
-        if not forms.isdisjoint(table.inside):
+        if not forms.isdisjoint(self._inside):
             return True
         is_number = word[:1].isdigit() or (word.isupper() and _ROMAN.fullmatch(word) is not None)
-        return is_number and any(form in table.numbered or form.endswith(table.numbered_endings) for form in forms)
+        return is_number and any(map(self._is_numbered, forms))
 
     def _is_undecided(self, before: str, written: str, forms: set[str]) -> bool:
         """Return whether the full stop may belong to the word before it or to the sentence, or to both."""
-        if not forms.isdisjoint(self._table.last) or self._is_counted(before):
+        if not forms.isdisjoint(self._last) or self._is_counted(before):
             return False
-        if not forms.isdisjoint(self._table.either) or _ACRONYM.fullmatch(written):
+        if not forms.isdisjoint(self._either) or _ACRONYM.fullmatch(written):
             return True
         if self._has_ordinals and (_ORDINAL.fullmatch(written) or (len(written) > 1 and _ROMAN.fullmatch(written))):
             return not _SCORE.search(before)
         if _INITIAL.fullmatch(written):
-            return not (self._is_english and written == "I")
+            return written not in self._first_person
         # Words without vowels are abbreviations, except acronyms, units and sounds.
-        is_word = written.isalpha() and not written.isupper() and written.lower() not in _SOUNDS_AND_UNITS
-        return is_word and not _VOWEL.search(written)
+        is_word = written.isalpha() and not written.isupper() and not _VOWEL.search(written)
+        return is_word and written.lower() not in self._sounds and not _UNIT.fullmatch(written)
 
     def _is_counted(self, before: str) -> bool:
         """Return whether a number stands behind an abbreviation that counts: `S. 4`, `Hauptstr. 5`."""
         counted = _NUMBERED_BEFORE.search(before)
         word = "" if counted is None else counted["word"].lower()
-        return bool(word) and (word in self._table.numbered or word.endswith(self._table.numbered_endings))
+        return self._is_numbered(word)
+
+    def _is_numbered(self, word: str) -> bool:
+        """Return whether a word is an abbreviation before numbers."""
+        return word in self._numbered or word.endswith(self._numbered_endings)
 
     def _is_starter(self, word: str) -> bool:
         """Return whether a word, or its part before an apostrophe, usually begins sentences."""
         whole = word.lower().replace("’", "'")
-        return whole in self._table.starters or whole.partition("'")[0] in self._table.starters
+        return whole in self._starters or whole.partition("'")[0] in self._starters
 
 
 def _word_before(text: str) -> str:
@@ -228,8 +236,8 @@ def _begins_small(word: str) -> bool:
     return word[:1].islower() and not word[1:2].isupper()
 
 
-@cache
+@lru_cache(maxsize=256)  # requests name languages
 def rules_of(language: str) -> BoundaryRules | None:
-    """Return the rules for a language such as `en` or `pt-BR`; None if there are none."""
-    abbreviations = abbreviations_of(language)
-    return None if abbreviations is None else BoundaryRules(language, abbreviations)
+    """Return the rules for a language such as `en` or `pt-BR`; None if there are no abbreviations for it."""
+    table = table_of(language)
+    return None if table.abbreviations is None else BoundaryRules(table, table.abbreviations)

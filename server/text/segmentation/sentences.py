@@ -62,10 +62,10 @@ def split(text: str, language: str, fits: Callable[[str], bool]) -> list[Segment
 
     A sentence that does not fit is divided at a clause, else at a space, else between graphemes.
     """
-    return [piece for sentence in sentences(text, language) for piece in divided(sentence, fits)]
+    return [piece for sentence in sentences(text, language) for piece in divided(sentence, fits, language)]
 
 
-def divided(sentence: Segment, fits: Callable[[str], bool]) -> list[Segment]:
+def divided(sentence: Segment, fits: Callable[[str], bool], language: str) -> list[Segment]:
     """Return the pieces of a sentence that fit: the sentence itself if it does."""
     pieces: list[Segment] = []
     reach = len(sentence.text)  # what begins with this many characters that do not fit is not counted
@@ -79,7 +79,7 @@ def divided(sentence: Segment, fits: Callable[[str], bool]) -> list[Segment]:
                 break
             reach *= 2
             continue
-        end = longest_piece(sentence.text, fits_in_reach)
+        end = longest_piece(sentence.text, fits_in_reach, language)
         reach = max(_MIN_REACH, _REACH_PIECES * end)
         piece, rest = sentence.text[:end].rstrip(), sentence.text[end:]
         pieces.append(Segment(sentence.before, piece, sentence.text[len(piece) : end], continues=True))
@@ -112,7 +112,9 @@ def _library_sentences(line: str, language: str) -> Iterator[str]:
         sentences = _segment(language, window)
         if start + len(window) < len(line):
             # The last sentence may end behind the window; a single one is divided at a clause.
-            sentences = sentences[:-1] or [window[: longest_piece(line[start : start + _WINDOW + 1], _in_window)]]
+            sentences = sentences[:-1] or [
+                window[: longest_piece(line[start : start + _WINDOW + 1], _in_window, language)]
+            ]
         yield from sentences
         start += sum(map(len, sentences))
 

@@ -1,31 +1,18 @@
 """Words in vocabularies: tokens that continue one, and how unlikely one is."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import regex
 
 from server.interface.word_tokens import NO_WORDS, WordTokens
+from server.text.language_tables import table_of
 
 MIN_WORDS = 1000  # tokens of a vocabulary that has words rather than letters
 
 _WORD_MARKS = ("\u2581", "\u0120")  # SentencePiece and byte-level BPE mark the first token of a word
 # Not those of languages without spaces: a word may begin with any of them.
 _CONTINUES = regex.compile(r"(?![\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}])[\p{L}\p{M}\p{N}]")
-
-# Endings of nouns and adjectives. A stem with one of them is nearly always a form of the same word.
-_ENDINGS: Mapping[str, str] = {
-    "da": "e en er erne et n ne r s t",
-    "de": "e em en er ern es n nen s se",
-    "en": "es s",
-    "es": "es s",
-    "fr": "e es s x",
-    "nb": "e en er ene et s t",
-    "nl": "e en s",
-    "no": "e en er ene et s t",
-    "pt": "es s",
-    "sv": "a ar arna e en er erna et n na or orna s t",
-}
 
 
 def word_tokens(pieces: Sequence[str], languages: Collection[str]) -> WordTokens:
@@ -41,7 +28,7 @@ def word_tokens(pieces: Sequence[str], languages: Collection[str]) -> WordTokens
 
 def endings_of(language: str) -> Sequence[str]:
     """Return the endings of inflected words of a language; none if they are unknown."""
-    return _ENDINGS.get(language.partition("-")[0], "").split()
+    return table_of(language).endings
 
 
 def cost_of_ranks(ranks: Iterable[int]) -> float:

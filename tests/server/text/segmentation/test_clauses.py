@@ -20,8 +20,8 @@ from server.text.segmentation.clauses import longest_piece
     ],
 )
 def test_a_piece_ends_at_a_clause_a_conjunction_a_space_or_a_grapheme(text: str, limit: int, piece: str) -> None:
-    assert text[: longest_piece(text, lambda part: len(part) <= limit)] == piece
+    assert text[: longest_piece(text, lambda part: len(part) <= limit, "en")] == piece
 
 
 def test_a_piece_has_a_character_though_nothing_fits() -> None:
-    assert longest_piece("abc", lambda _: False) == 1
+    assert longest_piece("abc", lambda _: False, "en") == 1
