@@ -145,6 +145,20 @@ class QualityCalibration(_Strict):
     usual_length_ratio: float
 
 
+# Second attempts for translations that lack something, each of which a bundle needs or does not.
+Repair = Literal["numbers", "parts", "capitals"]
+
+
+class SpanCopying(_Strict):
+    """What the model copies, measured once: kinds of spans of a text, and masks that stand for all others.
+
+    `masks` are strings of the vocabulary that mean nothing, the most reliable first.
+    """
+
+    copied: tuple[str, ...] = ()
+    masks: tuple[str, ...] = ()
+
+
 def _is_default(tokenizer: TokenizerDescription) -> bool:
     # Left out of `bundle.json`, so that releases without this field can read the bundle.
     return tokenizer == TokenizerDescription()
@@ -159,7 +173,8 @@ class BundleConfig(_Strict):
     bundle. `attention_scale` is the factor of the products of queries and
     keys in the decoder's cross-attention. `generation` is None for a model that only translates; a model without
     languages does not translate. `quality` has a calibration for each pair of languages that was calibrated, under
-    names such as `en-de`. With `has_shortlist`, a file lists the tokens that translations of a source may have
+    names such as `en-de`; `repairs` has those that gain for each of these pairs. `copying` is None before it was
+    measured. With `has_shortlist`, a file lists the tokens that translations of a source may have
     (bundle.shortlist), and the decoder has inputs for lists.
 
     In layout `step` one graph computes a whole decoder step. In layout `parts`, which can be captured as CUDA graphs,
@@ -182,6 +197,8 @@ class BundleConfig(_Strict):
     special_tokens: SpecialTokens
     generation: Annotated[GenerationDescription | None, Field(exclude_if=_is_none)] = None
     quality: Annotated[dict[str, QualityCalibration], Field(exclude_if=_is_empty)] = {}
+    copying: Annotated[SpanCopying | None, Field(exclude_if=_is_none)] = None
+    repairs: Annotated[dict[str, tuple[Repair, ...]], Field(exclude_if=_is_empty)] = {}
     has_shortlist: Annotated[bool, Field(exclude_if=_is_false)] = False
     encoder_inputs: tuple[str, ...]
     encoder_outputs: tuple[str, ...]

@@ -7,9 +7,8 @@ from pydantic import Field
 from server.interface.detail_options import DetailOptions
 from server.interface.option_metadata import RESOLVED
 
-# What becomes of a sentence that is not one to translate.
+# What becomes of a text that is in the target language.
 KeepOrTranslate = Literal["keep", "translate"]
-IfIncomplete = Literal["recover", "flag", "ignore"]
 OnLowQuality = Literal["flag", "keep_source"]
 
 
@@ -20,8 +19,8 @@ class TextOptions(DetailOptions):
         bool,
         RESOLVED,
         Field(
-            description="write numbers, amounts, dates and times that are put back into a translation as its language "
-            "does; false keeps their notation"
+            description="write grouped numbers that a model copied, such as 20,000, with the separators of the target "
+            "language; false returns them as the model wrote them"
         ),
     ] = True
     split: Annotated[
@@ -30,22 +29,14 @@ class TextOptions(DetailOptions):
     if_already_target: Annotated[
         KeepOrTranslate | None,
         RESOLVED,
-        Field(description="sentences that are in the target language already; by default as the server is set: `keep`"),
+        Field(description="texts that are in the target language already; by default as the server is set: `keep`"),
     ] = None
-    if_untranslatable: Annotated[
-        KeepOrTranslate | None,
+    repair: Annotated[
+        bool | None,
         RESOLVED,
         Field(
-            description="sentences in other languages, source code, lists of names, and texts without words of the "
-            "vocabulary; by default as the server is set: `keep`"
-        ),
-    ] = None
-    if_incomplete: Annotated[
-        IfIncomplete | None,
-        RESOLVED,
-        Field(
-            description="translations that may lack a part of their sentence: decode it again, only name it, or "
-            "neither; by default as the server is set: `recover`"
+            description="decode a sentence again if its translation lacks something, where the bundle has repairs; by "
+            "default as the server is set: true"
         ),
     ] = None
     return_quality: Annotated[

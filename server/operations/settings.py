@@ -261,22 +261,15 @@ class Settings(BaseSettings):
     ] = 4
     if_already_target: Annotated[
         KeepOrTranslate,
-        Field(description="sentences that are in the target language already, in requests without this field"),
+        Field(description="texts that are in the target language already, in requests without this field"),
     ] = "keep"
-    if_untranslatable: Annotated[
-        KeepOrTranslate,
+    repair: Annotated[
+        bool,
         Field(
-            description="sentences in other languages, source code, lists of names, and texts without words of the "
-            "vocabulary, in requests without this field"
+            description="decode sentences again whose translations lack something, where the bundle has repairs, in "
+            "requests without this field"
         ),
-    ] = "keep"
-    if_incomplete: Annotated[
-        IfIncomplete,
-        Field(
-            description="translations that may lack a part of their sentence, in requests without this field: decode "
-            "it again, only name it, or neither"
-        ),
-    ] = "recover"
+    ] = True
     min_quality: Annotated[
         float | None,
         Field(
@@ -502,8 +495,7 @@ class Settings(BaseSettings):
             default_beam_size=self.default_beam_size,
             max_timeout_seconds=self.request_timeout_seconds,
             if_already_target=self.if_already_target,
-            if_untranslatable=self.if_untranslatable,
-            if_incomplete=self.if_incomplete,
+            repair=self.repair,
             min_quality=self.min_quality,
             on_low_quality=self.on_low_quality,
             shortlist=self.shortlist,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from server.interface.request import Hypothesis, Tokens
 from server.text.formality import Formality, formality_rules
-from server.text.protection.protected import Restored, with_outputs
+from server.text.protection.masked_sentence import Restored
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.sentences import Job, SegmentedText, Sentence
 from server.translation.types import TranslationRequest, TranslationResult
@@ -49,10 +49,10 @@ class FormalityChoice:
         best = answers[0]
         return sorted(answers, key=lambda answer: self._rank_beside(best, source, answer))
 
-    def with_other_addresses(self, result: TranslationResult, texts: Sequence[SegmentedText]) -> TranslationResult:
+    def with_mismatches(self, result: TranslationResult, texts: Sequence[SegmentedText]) -> TranslationResult:
         """Return a result whose translations name their sentences with the wrong form."""
         translations = [
-            replace(translation, other_address=tuple(self._wrong_parts(text)))
+            replace(translation, formality_mismatches=tuple(self._wrong_parts(text)))
             for translation, text in zip(result.translations, texts, strict=True)
         ]
         return replace(result, translations=translations)
@@ -60,7 +60,7 @@ class FormalityChoice:
     def _wrong_parts(self, text: SegmentedText) -> Iterator[str]:
         for sentence in text.sentences:
             if sentence.kept is None:
-                yield from (with_outputs(job.answers[0][0]) for job in sentence.jobs if self._is_wrong_job(job))
+                yield from (job.answers[0][0].with_outputs() for job in sentence.jobs if self._is_wrong_job(job))
 
     def is_wrong(self, sentence: Sentence) -> bool:
         """Return whether the best answer of a part of a sentence has the wrong form."""
@@ -85,10 +85,10 @@ class FormalityChoice:
     def _improves_job(self, new: Job, old: Job) -> bool:
         if not new.answers or not old.answers:
             return bool(new.answers)
-        return self._rank_beside(old.answers[0], new.protected.text, new.answers[0]) < _WRONG
+        return self._rank_beside(old.answers[0], new.part.text, new.answers[0]) < _WRONG
 
     def _is_wrong_job(self, job: Job) -> bool:
-        return bool(job.answers) and self._rank(job.protected.text, job.answers[0][0].text) == _WRONG
+        return bool(job.answers) and self._rank(job.part.text, job.answers[0][0].text) == _WRONG
 
     def _rank_beside(self, best: Answer, source: str, answer: Answer) -> int:
         """Return the rank of an answer; that of the wrong form if it probably says something else than the best one.

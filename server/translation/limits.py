@@ -8,7 +8,7 @@ from server.interface.detail_options import DetailOptions
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.option_checks import check_options
 from server.interface.request import Sampling, SentenceParams, num_hypotheses_held
-from server.interface.text_options import IfIncomplete, KeepOrTranslate, OnLowQuality
+from server.interface.text_options import KeepOrTranslate, OnLowQuality
 from server.translation.types import TranslationRequest
 
 
@@ -22,23 +22,18 @@ class TranslationLimits:
     default_beam_size: int = 4
     max_timeout_seconds: float | None = None
     if_already_target: KeepOrTranslate = "keep"
-    if_untranslatable: KeepOrTranslate = "keep"
-    if_incomplete: IfIncomplete = "recover"
+    repair: bool = True
     min_quality: float | None = None
     on_low_quality: OnLowQuality = "flag"
     shortlist: bool = True
 
     def keeps_target(self, options: DecodingOptions) -> bool:
-        """Return whether sentences in the target language stay as they are."""
+        """Return whether texts in the target language stay as they are."""
         return (options.if_already_target or self.if_already_target) == "keep"
 
-    def keeps_untranslatable(self, options: DecodingOptions) -> bool:
-        """Return whether sentences that no model can translate stay as they are."""
-        return (options.if_untranslatable or self.if_untranslatable) == "keep"
-
-    def if_incomplete_of(self, options: DecodingOptions) -> IfIncomplete:
-        """Return what a request does about translations that may lack something."""
-        return options.if_incomplete or self.if_incomplete
+    def repairs(self, options: DecodingOptions) -> bool:
+        """Return whether sentences whose translations lack something are decoded again."""
+        return self.repair if options.repair is None else options.repair
 
     def min_quality_of(self, options: DecodingOptions) -> float | None:
         """Return the quality below which a sentence is doubted; None if no sentence is."""

@@ -10,10 +10,9 @@ from typing import TypeVar
 
 from server.interface.request import FinishReason
 from server.text.language_detection import Detection
-from server.text.source_check import KeepReason
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.token_counts import TokenCounts
-from server.translation.types import KeptSentence, Phases, Translation, TranslationResult
+from server.translation.types import KeepReason, KeptSentence, Phases, Translation, TranslationResult
 
 _PHASE_NAMES = tuple(field.name for field in fields(Phases))
 Key = TypeVar("Key")
@@ -33,7 +32,7 @@ def merge(
         reduce(add, [result.sentence_tokens for result in results], TokenCounts({}, {})),
         sum(result.num_splits for result in results),
         next((result.seed for result in results if result.seed is not None), None),
-        _sum_counts([result.kept_items for result in results]),
+        _sum_counts([result.kept_spans for result in results]),
         _sum_counts([result.kept_sentences for result in results]),
         _sum_counts([result.outcomes for result in results]),
     )

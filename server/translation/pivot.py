@@ -12,13 +12,19 @@ from server.interface.interruption import checkpoint
 from server.interface.request import FinishReason
 from server.text.glossary import MAX_TERM_CHARACTERS, Glossary
 from server.text.readers.visible_text import visible_text
-from server.text.source_check import KeepReason
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.deadline import Deadline
 from server.translation.limits import TranslationLimits
-from server.translation.source_checks import kept_counts
 from server.translation.text_stream import TextStream
-from server.translation.types import KeptSentence, Phases, SentenceQuality, TranslationRequest, TranslationResult
+from server.translation.types import (
+    KeepReason,
+    KeptSentence,
+    Phases,
+    SentenceQuality,
+    TranslationRequest,
+    TranslationResult,
+    counts_of_kept,
+)
 from server.translation.worker_threads import runner_for
 
 _NO_GLOSSARIES = (None, None)
@@ -88,8 +94,7 @@ class PivotPipeline:
             length_penalty=request.options.length_penalty,
             localize_numbers=request.options.localize_numbers,
             if_already_target=request.options.if_already_target,
-            if_untranslatable=request.options.if_untranslatable,
-            if_incomplete=request.options.if_incomplete,
+            repair=request.options.repair,
             return_quality=request.options.return_quality,
             min_quality=request.options.min_quality,
             shortlist=request.options.shortlist,
@@ -140,8 +145,7 @@ class PivotPipeline:
                 kept = (KeptSentence(source, KeepReason.LOW_QUALITY),)
                 end = replace(end, text=replace_lone_surrogates(source), quality=None, kept=kept)
             translations.append(end)
-        counts = kept_counts([each.kept for each in translations])
-        return replace(result, translations=translations, kept_sentences=counts)
+        return replace(result, translations=translations, kept_sentences=counts_of_kept(translations))
 
     async def _glossaries(self, request: TranslationRequest) -> tuple[Glossary | None, Glossary | None]:
         """Return a glossary for each step: the pivot has the first model's translations of the terms in these texts."""
@@ -190,8 +194,10 @@ def _joined(first: TranslationResult, second: TranslationResult) -> TranslationR
             end,
             source_tokens=begin.source_tokens,
             finish_reason=FinishReason.of_all((begin.finish_reason, end.finish_reason)),
-            recovered=begin.recovered + end.recovered,
+            repaired=begin.repaired + end.repaired,
             incomplete=begin.incomplete + end.incomplete,
+            missing_numbers=tuple(dict.fromkeys(begin.missing_numbers + end.missing_numbers)),
+            invented_numbers=tuple(dict.fromkeys(begin.invented_numbers + end.invented_numbers)),
         )
         for begin, end in zip(first.translations, second.translations, strict=True)
     ]
@@ -201,7 +207,7 @@ def _joined(first: TranslationResult, second: TranslationResult) -> TranslationR
         first.sentence_tokens + second.sentence_tokens,
         first.num_splits + second.num_splits,
         second.seed,
-        second.kept_items,
+        second.kept_spans,
         second.kept_sentences,
         Counter(first.outcomes) + Counter(second.outcomes),
     )

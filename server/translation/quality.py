@@ -9,14 +9,12 @@ from bundle.manifest import BundleConfig, QualityCalibration
 from server.interface.errors import InvalidRequest
 from server.interface.interruption import checkpoint
 from server.interface.request import Hypothesis
-from server.text.source_check import KeepReason
+from server.text.protection.masked_sentence import unchanged
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.limits import TranslationLimits
 from server.translation.sentences import Sentence
-from server.translation.source_checks import source_of
 from server.translation.submission import num_tokens
-from server.translation.text_output import written
-from server.translation.types import SentenceQuality, TranslationRequest, TranslationResult
+from server.translation.types import KeepReason, SentenceQuality, TranslationRequest, TranslationResult
 
 _DIGITS = 4
 
@@ -134,17 +132,17 @@ class QualityCheck:
             if sentence.kept is not None or not all(job.answers for job in sentence.jobs) or not sentence.jobs:
                 continue
             hypotheses = [job.answers[0][1] for job in sentence.jobs]
-            source = " ".join([job.protected.text for job in sentence.jobs])
+            source = " ".join([job.part.text for job in sentence.jobs])
             target = " ".join([self.tokenizer.decode(each.token_ids) for each in hypotheses])
             num_source_tokens = sum([len(job.request.source) for job in sentence.jobs])
             quality = self.of_sentence(source, target, num_source_tokens, hypotheses)
             if math.isnan(quality):
                 continue
-            assessed = SentenceQuality(sentence.written, written(sentence), quality)
+            assessed = SentenceQuality(sentence.written, sentence.translation, quality)
             found.setdefault(sentence.text, []).append(assessed)
             if self.is_kept(assessed):
                 sentence.kept = KeepReason.LOW_QUALITY
-                sentence.parts = (source_of(sentence),)
+                sentence.parts = (unchanged(sentence.unit, (sentence.start, sentence.end)),)
         return found
 
     def with_qualities(

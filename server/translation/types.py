@@ -1,21 +1,23 @@
 """Requests for translation, and their results."""
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
+from enum import StrEnum
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bundle.manifest import Repair
 from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
 from server.interface.request import FinishReason
 from server.text.formality import Formality
 from server.text.glossary import Glossary
-from server.text.items.kinds import ItemKind
-from server.text.protection.means import KeptItem, Means
+from server.text.protection.masked_sentence import KeptSpan, Means
 from server.text.readers.pieces import NO_MARKUP_OPTIONS, MarkupOptions
-from server.text.source_check import KeepReason
+from server.text.spans import SpanKind
 from server.translation.token_counts import TokenCounts
 
 # html and xml keep their tags; text keeps everything that is not words.
@@ -101,15 +103,31 @@ class SentenceDetails:
 
 
 # Of a sentence whose first translation lacked something.
-Outcome = Literal["recovered", "incomplete"]
+Outcome = Literal["repaired", "incomplete", "numbers_differ"]
+
+
+class KeepReason(StrEnum):
+    """The reason why a source was kept."""
+
+    NO_WORDS = "no_words"
+    ALREADY_IN_TARGET_LANGUAGE = "already_in_target_language"
+    LOW_QUALITY = "low_quality"
 
 
 @dataclass(frozen=True, slots=True)
 class KeptSentence:
-    """A sentence whose source is its translation, and the reason."""
+    """A text, or a sentence of low quality, whose source is its translation, and the reason."""
 
     text: str
     reason: KeepReason
+
+
+@dataclass(frozen=True, slots=True)
+class RepairedSentence:
+    """A sentence whose first translation lacked something, and what improved it."""
+
+    text: str
+    repair: Repair
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +147,11 @@ class Translation:
     `score` is the sentence's score; of several sentences the mean, weighted by their target tokens; `log_probability`
     is their sum. `alternatives` are the second and further hypotheses: the i-th joins the i-th hypothesis of every
     sentence (the last there is, where a sentence has fewer). `sentences` are the details of the best hypotheses,
-    `protected` the items that had to survive, and the means that kept each. `kept` are the sentences that were not
-    translated, `other_address` translated ones that have another form of address than the requested one, `recovered`
-    those whose first translation lacked something, `incomplete` those whose translation does. `quality` is the mean of
+    `protected` the spans that had to survive, and the means that kept each. `kept` is what was not translated,
+    `formality_mismatches` are translated sentences with another form of address than the requested one. `repaired` are
+    sentences whose first translation lacked something, `incomplete` those whose translation still does;
+    `missing_numbers` are numbers of the source without a counterpart, `invented_numbers` those that only the
+    translation has. `quality` is the mean of
     its sentences, weighted by their characters, and None if none was estimated; `sentence_quality` has the decoded
     sentences if requested, `low_quality` those below the limit.
     """
@@ -144,14 +164,21 @@ class Translation:
     alternatives: tuple[Alternative, ...] = ()
     log_probability: float = math.nan
     sentences: tuple[SentenceDetails, ...] = ()
-    protected: tuple[KeptItem, ...] = ()
+    protected: tuple[KeptSpan, ...] = ()
     kept: tuple[KeptSentence, ...] = ()
-    other_address: tuple[str, ...] = ()
-    recovered: tuple[str, ...] = ()
+    formality_mismatches: tuple[str, ...] = ()
+    repaired: tuple[RepairedSentence, ...] = ()
     incomplete: tuple[str, ...] = ()
+    missing_numbers: tuple[str, ...] = ()
+    invented_numbers: tuple[str, ...] = ()
     quality: float | None = None
     sentence_quality: tuple[SentenceQuality, ...] = ()
     low_quality: tuple[SentenceQuality, ...] = ()
+
+
+def counts_of_kept(translations: Iterable[Translation]) -> Mapping[KeepReason, int]:
+    """Return how much was kept for each reason."""
+    return Counter([kept.reason for translation in translations for kept in translation.kept])
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +226,7 @@ class TranslationResult:
     sentence_tokens: TokenCounts
     num_splits: int  # divisions of sentences that are longer than the model takes
     seed: int | None = None  # of sampling
-    kept_items: Mapping[tuple[ItemKind, Means], int] = field(default_factory=dict)  # how many, in all translations
+    kept_spans: Mapping[tuple[SpanKind, Means], int] = field(default_factory=dict)  # how many, in all translations
     kept_sentences: Mapping[KeepReason, int] = field(default_factory=dict)
     outcomes: Mapping[Outcome, int] = field(default_factory=dict)
 
