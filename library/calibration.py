@@ -56,7 +56,7 @@ def calibrate(
     loaded = load_bundle(bundle)
     pool = EnginePool.open(loaded, PoolOptions(replicas=1, max_waiting=_NO_QUEUE_LIMIT))
     try:
-        pipeline = Pipeline(pool, TranslationLimits(), checks_copying=True)
+        pipeline = Pipeline(pool, TranslationLimits())
         route = Router([pipeline]).find(source, target)
         languages = (route.source, route.target)
         pairs = [pair for file in data for pair in read_pairs(file, languages, swap_columns=swap_columns)]

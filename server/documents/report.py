@@ -3,8 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from server.text.source_check import KeepReason
-from server.translation.types import TranslationResult
+from server.translation.types import KeepReason, TranslationResult
 
 
 @dataclass(slots=True)
@@ -12,8 +11,9 @@ class DocumentReport:
     """Numbers of sentences of each kind in all blocks of a document that were translated so far."""
 
     kept: Counter[KeepReason] = field(default_factory=Counter)
-    recovered: int = 0
+    repaired: int = 0
     incomplete: int = 0
+    numbers_differ: int = 0
     low_quality: int = 0
     _quality_sum: float = 0.0
     _num_tokens: int = 0  # of texts with a quality
@@ -21,8 +21,9 @@ class DocumentReport:
     def add(self, result: TranslationResult) -> None:
         """Add the translations of a block."""
         self.kept.update(result.kept_sentences)
-        self.recovered += result.outcomes.get("recovered", 0)
+        self.repaired += result.outcomes.get("repaired", 0)
         self.incomplete += result.outcomes.get("incomplete", 0)
+        self.numbers_differ += result.outcomes.get("numbers_differ", 0)
         self.low_quality += result.num_low_quality
         for each in result.translations:
             if each.quality is not None:

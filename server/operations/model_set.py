@@ -275,7 +275,7 @@ class ModelSet:
         await asyncio.to_thread(old.close)
 
     def _pipeline(self, engine: EngineClient) -> Pipeline:
-        return Pipeline(engine, self._settings.limits, checks_copying=True, checks_sources=True)
+        return Pipeline(engine, self._settings.limits)
 
 
 def _failed(folder: Path, error: Exception) -> ModelChange:
@@ -286,7 +286,7 @@ def _failed(folder: Path, error: Exception) -> ModelChange:
 async def _probe(pipeline: Pipeline) -> None:
     """Translate a short text on the way that requests take. Raises `KvasirError`."""
     config = pipeline.bundle.config
-    options = DecodingOptions(max_new_tokens=8, if_already_target="translate", if_untranslatable="translate")
+    options = DecodingOptions(max_new_tokens=8, if_already_target="translate")
     if not config.translates:
         await pipeline.generator.generate(GenerationRequest((_PROBE,), options, bypass_cache=True))
         return

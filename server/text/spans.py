@@ -113,7 +113,7 @@ _PATTERNS: Sequence[tuple[SpanKind, str, str]] = (
         SpanKind.PLACEHOLDER,
         r"[%$@#!\[]",
         r"(?<![\w%])%[A-Za-z][\w.-]*%(?![\w%])|(?<![\w$])\$[A-Za-z_][\w.-]*\$(?!\w)"
-        r"|(?<![\w@#!])(?P<mark>[@#!])[A-Z][A-Z\d_.-]+(?P=mark)(?!\w)|\[\[[^\[\]\n]{1,200}+\]\]|\[[A-Z][A-Z\d_]{2,}+\]",
+        r"|(?<![\w@#!])(?P<mark>[@#!])[A-Z][A-Z\d_.-]+(?P=mark)(?!\w)|\[\[[^\[\]\n]{1,200}+\]\]|\[[A-Z][A-Z\d]*+_[A-Z\d_]*+\]",
     ),
     # %s %1$s %(name)s %<name>d %.2f %'d %d%% %1 %L1, and the letters that touch one, as in %dpx; not 100%ige
     (
@@ -160,7 +160,7 @@ _PATTERNS: Sequence[tuple[SpanKind, str, str]] = (
     (
         SpanKind.PATH,
         r"\.[A-Za-z\d]",
-        rf"(?<![\w.-])(?!\p{{Lu}}\.\p{{Lu}}(?!\w))[\w-]{{1,255}}+(?:\.[\w-]{{1,64}}+)*?\.(?i:{_EXTENSION})(?!\.?\w)",
+        rf"(?<![\w.-])[\w-]{{2,255}}+(?:\.[\w-]{{1,64}}+)*?\.(?i:{_EXTENSION})(?!\.?\w)",
     ),
     # --verbose max_length C++ C# .NET
     (
@@ -184,7 +184,7 @@ _PATTERNS: Sequence[tuple[SpanKind, str, str]] = (
         rf"|(?<![\w.,/-])(?:[A-Z]{{1,8}}(?:[-/]\d[A-Z\d]*+)(?:[-/][A-Z\d]++)*+|\d++(?:-\d++)*+-[A-Z]{{1,8}}\d*+){_END}"
         rf"|(?<![\w.,/-])(?!(?:[kcmd]?m|ft|in|yd)[23]{_END})[A-Za-z]++\d[A-Za-z\d]*+(?:[-‐‑][A-Z\d]++)*+{_END}"
         rf"|(?<![\w.,/-])\d++[A-Za-z]++\d[A-Za-z\d]*+(?:-[A-Za-z\d]++)*+{_END}|(?<![\w.,/-])\d{{1,4}}+[BDEGHKPQRSTXYZ]{_END}(?!-)"
-        rf"|(?<![\w.,])\d++(?:\.\d++){{1,3}}+(?:[-+][A-Za-z][\w.]*(?<!\.)){_END}",
+        rf"|(?<![\w.,])\d++(?:\.\d++){{2,3}}+(?:[-+][A-Za-z][\w.]*(?<!\.)){_END}",
     ),
     (SpanKind.NAME, r"[@#]", r"(?<![\w/&@#])[@#](?=[\p{L}_])[\p{L}\p{M}\d_]++(?:[.-][\p{L}\d_]++)*+"),
     # :) ;-P =D

@@ -1,30 +1,32 @@
-"""From restored sentences to translations: text, scores, and token details."""
+"""From restored sentences to translations: text, scores, and details."""
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from server.interface.interruption import checkpoint
 from server.interface.request import FinishReason, Hypothesis
-from server.text.protection.means import KeptItem
-from server.text.protection.protected import Restored
+from server.text.joining import between
+from server.text.protection.masked_sentence import Restored
 from server.text.protection.tag_placement import Block, render
 from server.text.readers.units import Unit
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.reading import SegmentedTexts
 from server.translation.sentences import Job, SegmentedText, Sentence
-from server.translation.source_checks import kept_counts, with_whole_text
 from server.translation.submission import mean_score, num_tokens, sentence_tokens
 from server.translation.token_details import sentence_details
 from server.translation.types import (
     Alternative,
     KeptSentence,
+    Outcome,
     Phases,
+    RepairedSentence,
     Translation,
     TranslationRequest,
     TranslationResult,
+    counts_of_kept,
 )
 
 
@@ -33,23 +35,44 @@ def assemble(
 ) -> TranslationResult:
     """Return the translations of restored texts, in their order, and the numbers for metrics and logs."""
     completions = [job.completion for each in texts.sentences for job in each.jobs if job.completion is not None]
-    translations = [_translation(text, request, tokenizer) for text in texts.texts]
+    translations = [
+        _translation(text, source, request, tokenizer) for text, source in zip(texts.texts, request.texts, strict=True)
+    ]
     return TranslationResult(
         translations,
         phases,
         sentence_tokens(completions),
         sum([sentence.continues for sentence in texts.sentences]),
         seed,
-        Counter([(item.kind, item.means) for translation in translations for item in translation.protected]),
+        Counter([(span.kind, span.means) for translation in translations for span in translation.protected]),
+        counts_of_kept(translations),
+        _outcomes(texts.sentences),
     )
 
 
-def _translation(text: SegmentedText, request: TranslationRequest, tokenizer: Tokenizer) -> Translation:
-    jobs = [job for sentence in text.sentences for job in sentence.jobs]
+def _outcomes(sentences: Sequence[Sentence]) -> Mapping[Outcome, int]:
+    counts: Counter[Outcome] = Counter()
+    counts["repaired"] = sum(each.repair is not None for each in sentences)
+    counts["incomplete"] = sum(each.is_incomplete for each in sentences)
+    counts["numbers_differ"] = sum(
+        each.numbers is not None and bool(each.numbers.missing or each.numbers.invented) for each in sentences
+    )
+    return +counts
+
+
+def _translation(text: SegmentedText, source: str, request: TranslationRequest, tokenizer: Tokenizer) -> Translation:
+    sentences = list(text.sentences)
+    jobs = [job for sentence in sentences for job in sentence.jobs]
     ranked = [_ranked_hypotheses(jobs, rank) for rank in range(request.options.num_hypotheses)]
     best, *others = [_alternative(text, rank, hypotheses) for rank, hypotheses in enumerate(ranked)]
     chosen = ranked[0]
     options = request.options
+    if text.kept is not None:
+        visible = replace_lone_surrogates(source).strip()
+        kept = [KeptSentence(visible, text.kept)] if visible else []
+    else:
+        kept = [KeptSentence(each.written, each.kept) for each in sentences if each.kept is not None]
+    numbers = [each.numbers for each in sentences if each.numbers is not None]
     return Translation(
         best.text,
         sum([len(job.request.source) for job in jobs]),
@@ -64,35 +87,18 @@ def _translation(text: SegmentedText, request: TranslationRequest, tokenizer: To
         )
         if options.wants_details
         else (),
-        tuple(_kept(text)) if text.has_items else (),
+        tuple(span for sentence in sentences for part in sentence.parts for span in _ranked(part, 0).kept),
+        tuple(kept),
+        repaired=tuple(RepairedSentence(each.written, each.repair) for each in sentences if each.repair is not None),
+        incomplete=tuple(each.written for each in sentences if each.is_incomplete),
+        missing_numbers=tuple(dict.fromkeys(number for each in numbers for number in each.missing)),
+        invented_numbers=tuple(dict.fromkeys(number for each in numbers for number in each.invented)),
     )
-
-
-def with_kept_sentences(result: TranslationResult, sources: Sequence[str], texts: SegmentedTexts) -> TranslationResult:
-    """Return a result whose translations name the sentences that were kept, if that was checked."""
-    if texts.check is None and not any(each.kept for each in texts.sentences):
-        return result
-    translations = []
-    for translation, source, text in zip(result.translations, sources, texts.texts, strict=True):
-        sentences = list(text.sentences)
-        kept = [KeptSentence(each.written, each.kept) for each in sentences if each.kept is not None]
-        is_decoded = any(each.jobs for each in sentences)
-        found = with_whole_text(kept, replace_lone_surrogates(source), translation.text, is_decoded=is_decoded)
-        translations.append(replace(translation, kept=found) if found else translation)
-    counts = kept_counts([translation.kept for translation in translations])
-    return replace(result, translations=translations, kept_sentences=counts)
-
-
-def _kept(text: SegmentedText) -> Iterator[KeptItem]:
-    """Yield the items of the best translation."""
-    for sentence in text.sentences:
-        for part in sentence.parts:
-            yield from _ranked(part, 0).kept
 
 
 def _alternative(text: SegmentedText, rank: int, hypotheses: Sequence[Hypothesis]) -> Alternative:
     parts = [
-        part if isinstance(part, str) else _written(part, text.sentences_of[index], rank)
+        part if isinstance(part, str) else _written(part, text.sentences_of[index], rank, text.target)
         for index, part in enumerate(text.document)
     ]
     lengths = [num_tokens(hypothesis) for hypothesis in hypotheses]
@@ -102,14 +108,15 @@ def _alternative(text: SegmentedText, rank: int, hypotheses: Sequence[Hypothesis
     return Alternative("".join(parts), score, math.fsum([hypothesis.log_probability for hypothesis in hypotheses]))
 
 
-def _written(unit: Unit, sentences: Sequence[Sentence], rank: int) -> str:
-    """Return the unit's translation of this rank, with what stood between its sentences."""
+def _written(unit: Unit, sentences: Sequence[Sentence], rank: int, target: str) -> str:
+    """Return the unit's translation of this rank, with what stands between its sentences."""
     text, position = "", 0
     blocks: list[Block] = []
     outputs: list[str] = []
     for sentence in sentences:
         checkpoint()
-        text += unit.text[position : sentence.start]
+        gap = unit.text[position : sentence.start]
+        text += between(gap, unit.text[:position], target) if position else gap
         is_blank = False
         for part in sentence.parts:
             restored = _ranked(part, rank)
@@ -117,13 +124,13 @@ def _written(unit: Unit, sentences: Sequence[Sentence], rank: int) -> str:
                 text = text[:-1]  # the model wrote nothing for what stood between them
             is_blank = not restored.text
             if restored.block is not None:
-                target = [(len(text) + start, len(text) + end) for start, end in restored.block.target]
-                blocks.append(replace(restored.block, target=target))
-                outputs += restored.outputs
+                target_words = [(len(text) + start, len(text) + end) for start, end in restored.block.target]
+                blocks.append(replace(restored.block, target=target_words))
+            outputs += restored.outputs
             text += restored.text
         position = sentence.end
     text += unit.text[position:]
-    return render(unit, text, blocks, outputs) if blocks else text
+    return render(unit, text, blocks, outputs)
 
 
 def _ranked(part: Job | Restored, rank: int) -> Restored:

@@ -1,7 +1,7 @@
 """From text and options to requests for the engine."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from bundle.manifest import BundleConfig, Shapes
@@ -9,24 +9,19 @@ from server.interface.decoding_options import MAX_REQUIRED_TOKENS, NO_OPTIONS, D
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.interruption import checkpoint
 from server.interface.request import Request, SentenceParams, Timings, TokenIds, Tokens
-from server.text.completeness import may_have_parts
 from server.text.glossary import Targets
-from server.text.protection.means import BEAMS_FOR_NEGATIONS
-from server.text.protection.protected import Protected, Restored
-from server.text.protection.protected_sentence import PlainSentence
+from server.text.protection.masked_sentence import MaskedSentence
 from server.text.protection.word_alignment import Range
-from server.text.spelled_out import spelled_out
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.limits import TranslationLimits
-from server.translation.protection_strategies import Protection
-from server.translation.sentence_params import ParamsResolver, num_required_tokens
-from server.translation.sentences import Job, Sentence
-from server.translation.source_checks import source_of
+from server.translation.sentence_params import ParamsResolver
+from server.translation.sentences import Job
 from server.translation.types import TranslationRequest
 
 _USUAL_OPTIONS = frozenset(("beam_size",))
-_BEAMS_FOR_SUBSTITUTES = 4
-_BEAMS_FOR_SECOND_SEARCH = 2  # with items of the same kind or names; docs/decisions/text.md has the numbers
+_MIN_BEAMS = 4  # of a search for a form of address or a number that the first one lacks
+_BEAMS_FOR_PARTS = 2  # as good as four: docs/decisions/text.md has the numbers
+_SENTENCES_AT_ONCE = 64  # half a millisecond
 
 
 def first_token(config: BundleConfig, target: str) -> int | None:
@@ -44,7 +39,7 @@ def _usual_params(
 
 
 class RequestBuilder:
-    """Builds the engine requests of one call."""
+    """Builds the engine requests of one call. A model reads texts as they were sent."""
 
     def __init__(
         self, tokenizer: Tokenizer, source: str, target: str, deadline: float | None, *, cacheable: bool = True
@@ -52,26 +47,39 @@ class RequestBuilder:
         self._tokenizer = tokenizer
         self._source = source
         self._target = target
-        self._spelled_out = spelled_out(source, target)
         self._deadline = deadline
         self._cacheable = cacheable
 
     def tokens(self, text: str) -> TokenIds:
         """Return the tokens of a source text."""
-        return self._tokenizer.encode(self._spelled_out.in_full(text), self._target, self._source)
-
-    def tokens_of_all(self, texts: Sequence[str]) -> Sequence[TokenIds]:
-        """Return the tokens of several source texts."""
-        in_full = self._spelled_out.in_full
-        return self._tokenizer.encode_all([in_full(text) for text in texts], self._target, self._source)
+        return self._tokenizer.encode(text, self._target, self._source)
 
     def source_spans(self, text: str) -> Sequence[Range]:
         """Return the range of a source text that each of its tokens covers."""
-        return self._spelled_out.ranges_in(text, self._tokenizer.source_spans(self._spelled_out.in_full(text)))
+        return self._tokenizer.source_spans(text)
 
     def request(self, source: TokenIds, params: SentenceParams) -> Request:
         """Return the engine request for one sentence."""
         return Request(source, params, Timings(arrived=0.0), self._deadline, cacheable=self._cacheable)
+
+
+@dataclass(slots=True)
+class Part:
+    """A part of a sentence to decode, in the text with this index.
+
+    `source` are its tokens where they are known. A part that `goes_on` continues another one of its sentence. All beams
+    are hypotheses if `needs_beams`; a search has to write one of each of the `required` alternatives, and none of the
+    `suppressed` phrases.
+    """
+
+    text: int
+    sentence: MaskedSentence
+    source: TokenIds | None = None
+    goes_on: bool = False
+    needs_beams: bool = False
+    is_part: bool = False
+    required: Sequence[Targets] = ()
+    suppressed: tuple[Tokens, ...] = ()
 
 
 class SentenceEncoder(RequestBuilder):
@@ -106,8 +114,8 @@ class SentenceEncoder(RequestBuilder):
             )
         self._resolver = ParamsResolver(params, request.options, tokenizer, shapes, request.target)
         self._glossary = request.glossary
-        self._returns_candidates = request.formality is not None
-        self._estimates_quality = limits.estimates_quality(request.options)
+        self._has_formality = request.formality is not None
+        self._is_whole = request.options.is_about_whole_texts
         self._shapes = shapes
         self._max_beam_size = limits.max_beam_size
         self.seed = params.sampling.seed if params.sampling else None
@@ -117,138 +125,70 @@ class SentenceEncoder(RequestBuilder):
         for index in range(num_texts):
             self._resolver.resolve(index, 1)
 
-    def sample(self, text: str) -> Request:
-        """Return a request for a text as it is, with all its beams as hypotheses."""
-        source = self.tokens(text)
-        params = self._resolver.resolve(0, len(source))
-        return self.request(source, first_in_prefix(replace(params, num_hypotheses=params.beam_size), self._shapes))
+    def fits(self, part: Part) -> bool:
+        """Return whether the model takes a part; its tokens are known then."""
+        if part.source is None:
+            part.source = self.tokens(part.sentence.text)
+        return len(part.source) <= self._shapes.max_source_tokens
 
-    def encode(
-        self, sentences: Iterable[Sentence], protection: Protection, suppressed: tuple[Tokens, ...] = ()
-    ) -> list[Request]:
-        """Return requests for sentences, whose parts become those of this protection, without `suppressed` phrases.
+    def jobs(self, parts: Iterable[Part]) -> list[Job]:
+        """Return jobs for parts of sentences, with their requests.
 
-        A sentence keeps its earlier parts if the protection is not applicable, or too long for the model. Raises
-        `TextTooLong` for a part without substitutes that is too long, and `InvalidRequest` for glossary terms that the
+        Raises `TextTooLong` for a part that is too long for the model, and `InvalidRequest` for glossary terms that the
         model cannot write.
         """
-        requests: list[Request] = []
-        for sentence in sentences:
+        listed = list(parts)
+        unknown = [part for part in listed if part.source is None]
+        for begin in range(0, len(unknown), _SENTENCES_AT_ONCE):
             checkpoint()
-            parts: list[Job | Restored] = []
-            jobs: list[Job] = []
-            kept = sentence.kept is not None
-            for part in (source_of(sentence),) if kept else protection.protect(sentence) or ():
-                if isinstance(part, Restored):
-                    parts.append(part)
-                elif (job := self._job(sentence, part, suppressed)) is not None:
-                    parts.append(job)
-                    jobs.append(job)
-                else:
-                    parts.clear()
-                    # Too long as it is: what stands for an item is shorter.
-                    sentence.lost = tuple(range(len(sentence.means)))
-                    break
-            if parts:
-                sentence.parts, sentence.jobs = parts, jobs
-                requests += [job.request for job in jobs]
-        return requests
+            some = unknown[begin : begin + _SENTENCES_AT_ONCE]
+            texts = [part.sentence.text for part in some]
+            for part, tokens in zip(some, self._tokenizer.encode_all(texts, self._target, self._source), strict=True):
+                part.source = tokens
+        return [self._job(part) for part in listed]
 
-    def plain_request(self, text: int, sentence: str, source: TokenIds, *, returns_beams: bool = False) -> Request:
-        """Return the request for a sentence of the text with this index.
-
-        All beams are hypotheses of sentences of several parts, one of which may lack nothing, or if they are wanted.
-
-        Raises `TextTooLong`.
-        """
-        if len(source) > self._shapes.max_source_tokens:
-            raise self._too_long(PlainSentence(sentence), source)
-        params = self._resolver.resolve(text, len(source))
-        if (returns_beams or may_have_parts(sentence)) and _returns_beams(params):
-            params = _with_all_beams(params)
-        return self.request(source, first_in_prefix(params, self._shapes))
-
-    def _too_long(self, part: Protected, source: TokenIds) -> TextTooLong:
+    def _job(self, part: Part) -> Job:
+        checkpoint()
+        source = part.source
+        assert source is not None, "all parts have tokens by now"
         limit = self._shapes.max_source_tokens
-        return TextTooLong(f"{part.description} has {len(source)} tokens; this model takes {limit}")
-
-    def _job(self, sentence: Sentence, part: Protected, suppressed: tuple[Tokens, ...]) -> Job | None:
-        """Return a part with its request; None if it is too long for the model or the search."""
-        required = self._required(part) if part.must_have_substitutes else ()
-        if required is None:
-            return None
-        source = self.tokens(part.text) if sentence.source is None else sentence.source
-        if len(source) > self._shapes.max_source_tokens:
-            if part.may_lose_items:
-                return None
-            raise self._too_long(part, source)
-        terms = () if self._glossary is None else self._glossary.target_terms(part.text)
-        terms = (*terms, *self._writable(part.required_terms))
-        params = self._resolver.resolve(sentence.text, len(source), terms, part.is_continuation)
-        needs_alignment = part.places_signs or (sentence.unit.tags and _has_tags_inside(sentence))
-        if needs_alignment and not params.return_attention:
+        if len(source) > limit:
+            what = "a text taken as one sentence" if self._is_whole else "a part of the text that cannot be divided"
+            raise TextTooLong(f"{what} has {len(source)} tokens; this model takes {limit}")
+        terms = () if self._glossary is None else self._glossary.target_terms(part.sentence.text)
+        params = self._resolver.resolve(part.text, len(source), (*terms, *part.required), part.goes_on)
+        if part.sentence.needs_attention and not params.return_attention:
             layer = max(self._shapes.num_decoder_layers - 2, 0)  # its attention is clearer than that of the last one
             params = replace(params, return_attention=True, alignment_layer=layer)
-        if part.needs_beams and _returns_beams(params):
-            params = replace(params, beam_size=min(max(params.beam_size, BEAMS_FOR_NEGATIONS), self._max_beam_size))
-        if required:
-            params = self._requiring(params, required)
-            if num_required_tokens(params) > min(MAX_REQUIRED_TOKENS, params.max_new_tokens - 1):
-                return None
-        elif self._returns_candidates and _returns_beams(params):
-            beam_size = min(max(params.beam_size, _BEAMS_FOR_SUBSTITUTES), self._max_beam_size)
-            params = replace(params, beam_size=beam_size, num_hypotheses=beam_size)
-        elif (part.may_lose_items or may_have_parts(part.text)) and _returns_beams(params):
-            if part.was_lost and not part.needs_beams and params.num_hypotheses == 1:
-                params = replace(params, beam_size=min(params.beam_size, _BEAMS_FOR_SECOND_SEARCH))
-            params = replace(params, num_hypotheses=params.beam_size)
-        if part.is_fragment and not terms and params.beam_size > 1 and _returns_beams(params):
-            # Beams do not improve fragments.
-            params = replace(params, beam_size=1, num_hypotheses=1, options=self._fragment_options(params.options))
-        if suppressed:
-            params = replace(params, suppress_phrases=(*params.suppress_phrases, *suppressed))
-        return Job(part, self.request(source, first_in_prefix(params, self._shapes)))
+        if _returns_beams(params):
+            if self._has_formality:
+                params = _with_beams(params, min(max(params.beam_size, _MIN_BEAMS), self._max_beam_size))
+            elif part.is_part:
+                params = _with_beams(params, min(params.beam_size, _BEAMS_FOR_PARTS))
+            elif (part.needs_beams or part.sentence.shown) and params.num_hypotheses < params.beam_size:
+                params = _with_beams(params, params.beam_size)
+        if part.suppressed:
+            params = replace(params, suppress_phrases=(*params.suppress_phrases, *part.suppressed))
+        return Job(part.sentence, self.request(source, first_in_prefix(params, self._shapes)))
 
-    def _fragment_options(self, options: DecodingOptions) -> DecodingOptions:
-        """Return options for greedy search, with the scores from which the quality is estimated."""
-        return options.with_changes(return_scores=True) if self._estimates_quality else options
-
-    def _writable(self, terms: Sequence[Sequence[str]]) -> list[Targets]:
+    def writable(self, terms: Iterable[Sequence[str]]) -> list[Targets]:
         """Return terms with the alternatives that the model can write, if it searches with beams."""
         params = self._resolver.params
-        if not terms or self._max_beam_size <= 1 or params.decodes_independently or params.options.num_beam_groups > 1:
+        if self._max_beam_size <= 1 or params.decodes_independently or params.options.num_beam_groups > 1:
             return []
-        unknown = self._tokenizer.unknown_token
-        writable = [
-            tuple(each for each in term if unknown not in self._tokenizer.encode_target(each)) for term in terms
-        ]
-        return [term for term in writable if term]
-
-    def _required(self, part: Protected) -> Sequence[Tokens] | None:
-        """Return the tokens of the substitutes; None if a search cannot require them."""
-        required = [tuple(self._tokenizer.encode_target(name)) for name in part.substitutes]
-        can_be_written = all(tokens and self._tokenizer.unknown_token not in tokens for tokens in required)
-        limit = min(MAX_REQUIRED_TOKENS, self._shapes.max_target_tokens) // 2
-        return required if self._max_beam_size > 1 and can_be_written and _total(required) <= limit else None
-
-    def _requiring(self, params: SentenceParams, required: Sequence[Tokens]) -> SentenceParams:
-        """Return the parameters of a beam search that must produce these phrases as well."""
-        beam_size = min(max(params.beam_size, _BEAMS_FOR_SUBSTITUTES), self._max_beam_size)
-        return replace(
-            params,
-            beam_size=beam_size,
-            num_hypotheses=beam_size,
-            options=params.options.with_changes(
-                num_beam_groups=1, diversity_penalty=0.0, patience=1.0, return_alternatives=False
-            ),
-            sampling=None,
-            required_phrases=tuple(dict.fromkeys((*params.required_phrases, *required))),
-        )
+        unknown, found, num_left = self._tokenizer.unknown_token, [], MAX_REQUIRED_TOKENS
+        for term in terms:
+            tokens = {each: self._tokenizer.encode_target(each) for each in term}
+            writable = tuple(each for each in term if tokens[each] and unknown not in tokens[each])
+            num_left -= sum(len(tokens[each]) for each in writable)
+            if writable and num_left >= 0:
+                found.append(writable)
+        return found
 
 
 @lru_cache(maxsize=256)
-def _with_all_beams(params: SentenceParams) -> SentenceParams:
-    return replace(params, num_hypotheses=params.beam_size)
+def _with_beams(params: SentenceParams, beam_size: int) -> SentenceParams:
+    return replace(params, beam_size=beam_size, num_hypotheses=max(beam_size, min(params.num_hypotheses, beam_size)))
 
 
 def first_in_prefix(params: SentenceParams, shapes: Shapes) -> SentenceParams:
@@ -264,13 +204,3 @@ def _returns_beams(params: SentenceParams) -> bool:
     """Return whether a search can return all its beams as hypotheses."""
     options = params.options
     return not params.decodes_independently and options.num_beam_groups == 1 and options.patience >= 1
-
-
-def _has_tags_inside(sentence: Sentence) -> bool:
-    start, end = sentence.start, sentence.end
-    return any(start < cut < end for cut in sentence.unit.cuts(start, end))
-
-
-def _total(phrases: Sequence[Tokens]) -> int:
-    """Return the number of tokens of all phrases."""
-    return sum(map(len, phrases))

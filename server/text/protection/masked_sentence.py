@@ -16,6 +16,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
+from server.text.casing import capitals, small
 from server.text.protection.tag_placement import Block, fits
 from server.text.protection.word_alignment import Links, Range, by_words, identity_links, links, words_of
 from server.text.readers.units import OBJECT, ProtectedSpan, Unit
@@ -100,13 +101,16 @@ class MaskedSentence:
     is_unspaced: bool = False  # the target language is written without blanks
     is_fragment: bool = False
     shown: Sequence[_Shown] = ()
+    is_shouted: bool = False  # in capitals: the model reads small letters
     edits_of: Callable[[str], Sequence[Edit]] | None = None
-    _moved: list[tuple[int, int]] = field(default_factory=list)  # from these places on, unit and input differ by so much
+    _moved: list[tuple[int, int]] = field(
+        default_factory=list
+    )  # from these places on, unit and input differ by so much
 
     @property
     def is_plain(self) -> bool:
         """Whether the answer of the model is the translation, without any change."""
-        return not (self.shown or self.unit.tags or self.is_fragment or self.edits_of)
+        return not (self.shown or self.unit.tags or self.is_fragment or self.is_shouted or self.edits_of)
 
     @property
     def needs_attention(self) -> bool:
@@ -114,11 +118,6 @@ class MaskedSentence:
         if self.unit.tags and any(self.start < cut < self.end for cut in self.unit.cuts(self.start, self.end)):
             return True
         return any(each.means is Means.PLACED and self._edge(each) is None for each in self.shown)
-
-    @property
-    def lists_means(self) -> list[Means]:
-        """The means of each span."""
-        return [each.means for each in self.shown]
 
     def restore(self, answer: str, attention: TokenAttention | None) -> Restored | tuple[int, ...]:
         """Return an answer with all spans and the words that tags need, or the indices of the spans that it lost."""
@@ -137,7 +136,7 @@ class MaskedSentence:
             spans = [(each.span.start, each.span.end) for _, _, each in parts]
             if not fits(self.unit.tags_of(self.start, self.end), (self.start, self.end), spans):
                 return tuple(range(len(self.shown)))
-        writer = _Writer(text, self._cut_words() if self.unit.tags else None)
+        writer = _Writer(text, self._cut_words() if self.unit.tags else None, capitals if self.is_shouted else str)
         pieces = sorted([*parts, *((start, end, new) for start, end, new in edits)], key=lambda part: part[:2])
         for start, end, part in pieces:
             if isinstance(part, str):
@@ -163,18 +162,14 @@ class MaskedSentence:
         if not wanted:
             return []
         numbers = Counter(each.text for each in wanted)
-        pattern = "|".join(
-            _bounded(each) for each in sorted(numbers, key=len, reverse=True)
-        )
+        pattern = "|".join(_bounded(each) for each in sorted(numbers, key=len, reverse=True))
         places: dict[str, list[Range]] = {each: [] for each in numbers}
         for match in regex.finditer(pattern, text):
             places[match.group()].append(match.span())
         lost = {each for each, number in numbers.items() if len(places[each]) != number}
         if lost:
             return tuple(
-                index
-                for index, each in enumerate(self.shown)
-                if each.means is not Means.PLACED and each.text in lost
+                index for index, each in enumerate(self.shown) if each.means is not Means.PLACED and each.text in lost
             )
         taken = {each: iter(spans) for each, spans in places.items()}
         return [(*next(taken[each.text]), each) for each in wanted]
@@ -271,7 +266,10 @@ class MaskedSentence:
         if attention is not None and target and source:
             weights = by_words(attention.weights, attention.target_spans, target, attention.source_spans, source)
         return links(
-            [self.text[start:end] for start, end in source], [text[start:end] for start, end in target], weights, anchors
+            [self.text[start:end] for start, end in source],
+            [text[start:end] for start, end in target],
+            weights,
+            anchors,
         )
 
     def _block(self, attention: TokenAttention | None, text: str, writer: "_Writer") -> Block | None:
@@ -313,6 +311,7 @@ class _Writer:
 
     answer: str
     cut_words: dict[str, list[int]] | None
+    cased: Callable[[str], str] = str
     text: str = ""
     words: list[Range] = field(default_factory=list)
     answer_words: list[Range] = field(default_factory=list)
@@ -323,13 +322,16 @@ class _Writer:
     def copy(self, end: int) -> None:
         """Write the answer up to here."""
         begin = self._position
-        if self.cut_words is not None:
-            for first, last in words_of(self.answer[begin:end]):
-                start, stop = begin + first, begin + last
-                for length in self.cut_words.get(self.answer[start:stop], [stop - start]):
-                    self._word(start, start + length, len(self.text) + start - begin, length)
-                    start += length
-        self.text += self.answer[begin:end]
+        position = begin
+        for first, last in words_of(self.answer[begin:end]) if self.cut_words is not None else ():
+            start, stop = begin + first, begin + last
+            for length in self.cut_words.get(self.answer[start:stop], [stop - start]):
+                self.text += self.cased(self.answer[position:start])
+                word = self.cased(self.answer[start : start + length])
+                self._word(start, start + length, len(self.text), len(word))
+                self.text += word
+                position = start = start + length
+        self.text += self.cased(self.answer[position:end])
         self._position = end
 
     def replace(self, start: int, end: int, new: str) -> None:
@@ -364,18 +366,24 @@ def read_sentence(
     *,
     is_unspaced: bool = False,
     is_fragment: bool = False,
+    is_shouted: bool = False,
     edits_of: Callable[[str], Sequence[Edit]] | None = None,
 ) -> MaskedSentence | None:
     """Return a sentence as the model reads it, with these means for its spans; None without enough masks."""
     if not unit.protected or not (spans := unit.protected_in(start, end)):
         text = unit.text[start:end]
-        return MaskedSentence(unit, start, end, text, is_unspaced, is_fragment, edits_of=edits_of)
+        text = small(text, is_first=True) if is_shouted else text
+        return MaskedSentence(unit, start, end, text, is_unspaced, is_fragment, (), is_shouted, edits_of)
+
+    def read(first: int, last: int) -> str:
+        return small(unit.text[first:last], is_first=first == start) if is_shouted else unit.text[first:last]
+
     free = iter([mask for mask in masks if mask not in unit.text])
     text, position = "", start
     shown: list[_Shown] = []
     moved: list[tuple[int, int]] = []
     for span, its_means in zip(spans, means, strict=True):
-        text += unit.text[position : span.start]
+        text += read(position, span.start)
         position = span.end
         if its_means is Means.PLACED:
             behind = unit.text[position : min(position + 1, end)]
@@ -395,8 +403,8 @@ def read_sentence(
             shown.append(_Shown(span, its_means, mask, len(text), has_before, has_behind))
             text += mask + " " * has_behind
         moved.append((position, len(text) - position))
-    text += unit.text[position:end]
-    return MaskedSentence(unit, start, end, text, is_unspaced, is_fragment, shown, edits_of, moved)
+    text += read(position, end)
+    return MaskedSentence(unit, start, end, text, is_unspaced, is_fragment, shown, is_shouted, edits_of, moved)
 
 
 def unchanged(unit: Unit, span: Range) -> Restored:
@@ -467,9 +475,7 @@ def _bounded(text: str) -> str:
     return before + regex.escape(text) + behind
 
 
-def _place_of(
-    part: _Shown, source: Sequence[Range], target: Sequence[Range], aligned: Links, end: int
-) -> int:
+def _place_of(part: _Shown, source: Sequence[Range], target: Sequence[Range], aligned: Links, end: int) -> int:
     """Return the character of an answer at which a symbol stands, next to the word that it stands next to."""
     after = next((index for index, (start, _) in enumerate(source) if start >= part.start), len(source))
     if not target:

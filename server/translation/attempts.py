@@ -1,0 +1,552 @@
+"""Decoding of sentences: an attempt, a check, and at most two further attempts for what it lost.
+
+1. The model reads the sentence; a mask stands for each span of a kind that it does not copy. The best hypothesis with
+   all spans is the answer.
+2. Masks stand for the spans that were lost. Where the bundle has the repair, a number that is missing is required.
+3. The sentence is translated in pieces around its spans, which cannot lose one.
+
+Numbers that are still missing are named, and nothing is put in their place.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from bundle.manifest import BundleConfig, SpanCopying
+from server.interface.interruption import checkpoint
+from server.interface.request import Completion, Hypothesis, Request, Tokens
+from server.text.completeness import may_have_parts
+from server.text.completeness import parts as parts_of
+from server.text.digits import NumberCheck, compare, has_judged_numbers
+from server.text.glossary import capitalized_like
+from server.text.joining import is_unspaced
+from server.text.number_forms import edits, forms
+from server.text.protection.masked_sentence import (
+    Edit,
+    MaskedSentence,
+    Means,
+    Restored,
+    TokenAttention,
+    read_sentence,
+    replaced,
+    unchanged,
+)
+from server.text.readers.units import ProtectedSpan
+from server.text.spans import READABLE, SpanKind
+from server.text.tokenizers.tokenizer import Tokenizer
+from server.translation.all_or_none import all_or_none
+from server.translation.formality_choice import Answers, FormalityChoice
+from server.translation.reading import SegmentedTexts
+from server.translation.repairs import Repairs
+from server.translation.sentence_encoder import Part, SentenceEncoder
+from server.translation.sentences import Job, Sentence
+from server.translation.submission import Submission
+from server.translation.text_output import TextOutput
+from server.translation.types import TranslationRequest
+
+Attempt = Callable[[Sentence], Sequence[Part | Restored]]
+
+# Sentences that a stream decodes before the next ones; docs/decisions/text.md has the numbers.
+BLOCK_SENTENCES = 32
+# What a bundle copies before it was measured: everything, and these masks. A lost span costs another attempt.
+_UNMEASURED = SpanCopying(copied=tuple(READABLE), masks=tuple(f"X{number}" for number in range(1, 10)))
+
+
+class Attempts:
+    """Decodes the sentences of one call.
+
+    A long stream is decoded in blocks of consecutive sentences, which the engine takes in their order. The further
+    attempts of a block begin as soon as it is complete, whether or not the later ones are.
+    """
+
+    def __init__(
+        self,
+        request: TranslationRequest,
+        texts: SegmentedTexts,
+        encoder: SentenceEncoder,
+        submission: Submission,
+        output: TextOutput,
+        tokenizer: Tokenizer,
+        config: BundleConfig,
+        repairs: Repairs,
+    ) -> None:
+        self._request = request
+        self._texts = texts
+        self._encoder = encoder
+        self._submission = submission
+        self._output = output
+        self._tokenizer = tokenizer
+        self._repairs = repairs
+        self._choice = FormalityChoice.of(request)
+        self._num_hypotheses = request.options.num_hypotheses
+        copying = config.copying or _UNMEASURED
+        self._copied = frozenset(copying.copied)
+        self._masks = copying.masks
+        self._is_unspaced = is_unspaced(request.target)
+        options = request.options
+        # A client that asks for scores or several translations of a term wants those of the model.
+        needs_model = options.num_hypotheses > 1 or options.wants_details or options.is_about_whole_texts
+        self._exact_terms = None if needs_model or options.return_scores else request.glossary
+        output.restore, output.is_final = self._final, self._is_final
+
+    async def decode(self) -> None:
+        """Give all sentences their answers. Raises as `Submission.submit` and `SentenceEncoder.jobs` do."""
+        sentences = self._texts.sentences
+        size = BLOCK_SENTENCES if self._output.has_followed_texts else max(len(sentences), 1)
+        blocks = [sentences[start : start + size] for start in range(0, len(sentences), size)]
+        encoded = await self._texts.run(self._encode_all, blocks)
+        self._output.encoded()
+        if len(blocks) > 1:
+            await self._decode_blocks(blocks, encoded)
+        else:
+            completions = await self._submission.submit(*encoded)
+            await self._settle(sentences, completions, self._submission)
+        if not self._output.is_streamed:
+            await self._complete_parts()
+        if self._choice is not None:
+            await self._correct_formality(self._choice)
+        await self._texts.run(self._judge, self._texts.deadline.in_time(sentences))
+
+    # The first attempt
+
+    def _encode_all(self, blocks: Sequence[Sequence[Sentence]]) -> list[list[Request]]:
+        return [
+            self._encode((sentence, self._first(sentence)) for sentence in self._in_time(block)) for block in blocks
+        ]
+
+    def _encode(self, attempts: Iterable[tuple[Sentence, Sequence[Part | Restored]]]) -> list[Request]:
+        """Give sentences the parts of an attempt, and return the requests of those that are decoded."""
+        listed = list(attempts)
+        decoded = [part for _, parts in listed for part in parts if isinstance(part, Part)]
+        jobs = iter(self._encoder.jobs(decoded))
+        requests: list[Request] = []
+        for sentence, parts in listed:
+            sentence.parts = [next(jobs) if isinstance(part, Part) else part for part in parts]
+            sentence.jobs = [part for part in sentence.parts if isinstance(part, Job)]
+            requests += [job.request for job in sentence.jobs]
+        return requests
+
+    def _first(self, sentence: Sentence) -> Sequence[Part | Restored]:
+        checkpoint()
+        unit, start, end = sentence.unit, sentence.start, sentence.end
+        if not any(map(str.isalpha, unit.masked(" ", start, end) if unit.protected else unit.text[start:end])):
+            return (unchanged(unit, (start, end)),)
+        if (parts := self._only_term(sentence)) is not None:
+            return parts
+        spans = unit.protected_in(start, end) if unit.protected else ()
+        sentence.means = [self._first_means(span) for span in spans]
+        return self._with_means(sentence)
+
+    def _first_means(self, span: ProtectedSpan) -> Means:
+        if span.is_readable and span.kind in self._copied:
+            return Means.AS_IS
+        return Means.PLACED if span.kind is SpanKind.SYMBOL else Means.MASK
+
+    def _only_term(self, sentence: Sentence) -> Sequence[Restored] | None:
+        """Return the parts of a sentence that is a term of the glossary; None for any other."""
+        unit, start, end = sentence.unit, sentence.start, sentence.end
+        if self._exact_terms is None or (term := self._exact_terms.only_term(unit.text[start:end])) is None:
+            return None
+        first, last = start + term.start, start + term.end
+        if unit.protected_in(first, last):
+            return None
+        return (unchanged(unit, (start, first)), replaced(unit, (first, last), term.text), unchanged(unit, (last, end)))
+
+    def _with_means(
+        self, sentence: Sentence, required: Sequence[tuple[str, ...]] = (), suppressed: tuple[Tokens, ...] = ()
+    ) -> Sequence[Part | Restored]:
+        """Return the sentence with its means; in pieces if there are not enough masks, or if it is too long."""
+        built = self._read(sentence, sentence.start, sentence.end, sentence.means)
+        if built is not None:
+            needs_beams = ("parts" in self._repairs.enabled and may_have_parts(built.text)) or (
+                "numbers" in self._repairs.enabled and has_judged_numbers(built.text)
+            )
+            source = sentence.source if not built.is_shouted else None
+            part = Part(sentence.text, built, source, needs_beams=needs_beams, required=required, suppressed=suppressed)
+            if not sentence.means or self._encoder.fits(part):
+                return (part,)
+        sentence.means = [Means.APART] * len(sentence.means)
+        return list(self._pieces(sentence))
+
+    def _read(
+        self, sentence: Sentence, start: int, end: int, means: Sequence[Means], *, is_fragment: bool = False
+    ) -> MaskedSentence | None:
+        text = sentence.unit.text[start:end]
+        localizes = self._request.options.localize_numbers and has_judged_numbers(text)
+        return read_sentence(
+            sentence.unit, start, end, means, self._masks,
+            is_unspaced=self._is_unspaced,
+            is_fragment=is_fragment,
+            is_shouted=self._repairs.is_shouted(text),
+            edits_of=partial(self._edits, text) if localizes else None,
+        )  # fmt: skip
+
+    def _edits(self, source: str, answer: str) -> Sequence[Edit]:
+        return edits(source, answer, self._request.source, self._request.target)
+
+    def _pieces(self, sentence: Sentence) -> Iterator[Part | Restored]:
+        """Yield the fragments between spans, the spans, and the marks around them."""
+        unit, position, goes_on = sentence.unit, sentence.start, False
+        protected = [(each.start, each.end) for each in unit.protected_in(sentence.start, sentence.end)]
+        for start, end in (*protected, (sentence.end, sentence.end)):
+            words = [at for at in range(position, start) if unit.text[at].isalnum()]
+            if any(unit.text[at].isalpha() for at in words):
+                first, last = words[0], words[-1] + 1
+                yield unchanged(unit, (position, first))
+                built = self._read(sentence, first, last, (), is_fragment=True)
+                assert built is not None, "a fragment has no spans"
+                yield Part(sentence.text, built, goes_on=goes_on)
+                position, goes_on = last, True
+            yield unchanged(unit, (position, end))
+            position = end
+
+    # Answers
+
+    async def _decode_blocks(self, blocks: Sequence[Sequence[Sentence]], encoded: Sequence[Sequence[Request]]) -> None:
+        arriving = [_Arriving(requests) for requests in encoded]
+        parts: list[Submission] = []
+
+        async def submit() -> None:
+            completions = await self._submission.submit(*encoded)
+            for block in arriving:
+                block.add_all(completions)
+
+        async def settle(block: Sequence[Sentence], its_completions: _Arriving) -> None:
+            completions = await its_completions.all()
+            parts.append(part := self._submission.part(completions))
+            await self._settle(block, completions, part)
+
+        settling = [settle(block, completions) for block, completions in zip(blocks, arriving, strict=True)]
+        try:
+            await all_or_none([submit(), *settling])
+        finally:
+            self._submission.join(parts)
+
+    async def _settle(
+        self, sentences: Sequence[Sentence], completions: Mapping[int, Completion], submission: Submission
+    ) -> None:
+        """Restore sentences from their first attempt, and decode those that lost something again, at most twice."""
+        run = self._texts.run
+        unsettled = await self._restored(sentences, completions)
+        attempts: Sequence[Attempt] = (self._masked, lambda sentence: list(self._pieces(sentence)))
+        for attempt in attempts:
+            if not unsettled:
+                break
+            submission.next_round()
+            requests = await run(self._encode_again, unsettled, attempt)
+            unsettled = await self._restored(unsettled, await submission.submit(requests))
+        assert not unsettled, "pieces lose nothing"
+        if "numbers" in self._repairs.enabled:
+            await self._require_numbers(sentences, submission)
+        self._output.settled(sentences)
+
+    def _encode_again(self, sentences: Sequence[Sentence], attempt: Attempt) -> list[Request]:
+        return self._encode((sentence, attempt(sentence)) for sentence in self._in_time(sentences))
+
+    def _masked(self, sentence: Sentence) -> Sequence[Part | Restored]:
+        """Return the sentence with masks for the spans that it lost; in pieces if a mask was lost."""
+        means = list(sentence.means)
+        for index in sentence.lost:
+            span = sentence.unit.protected_in(sentence.start, sentence.end)[index]
+            if means[index] is not Means.AS_IS:
+                means = [Means.APART] * len(means)
+                break
+            means[index] = Means.PLACED if span.kind is SpanKind.SYMBOL else Means.MASK
+        sentence.means = means
+        return list(self._pieces(sentence)) if Means.APART in means else self._with_means(sentence)
+
+    async def _restored(
+        self, sentences: Sequence[Sentence], completions: Mapping[int, Completion]
+    ) -> Sequence[Sentence]:
+        """Give sentences their answers, and return those that lost a span."""
+        await self._output.decoded(completions)
+        return await self._texts.run(self._restore_all, sentences, completions)
+
+    def _restore_all(self, sentences: Sequence[Sentence], completions: Mapping[int, Completion]) -> Sequence[Sentence]:
+        return [sentence for sentence in self._in_time(sentences) if not self._restore(sentence, completions)]
+
+    def _restore(
+        self,
+        sentence: Sentence,
+        completions: Mapping[int, Completion],
+        choice: FormalityChoice | None = None,
+    ) -> bool:
+        checkpoint()
+        for job in sentence.jobs:
+            job.completion = completions[job.request.id]
+            answers, lost = self._answers(job, sentence, choice or self._choice)
+            if not answers:
+                sentence.lost = lost
+                return False
+            job.answers = answers
+        return True
+
+    def _answers(self, job: Job, sentence: Sentence, choice: FormalityChoice | None) -> tuple[Answers, Sequence[int]]:
+        """Return as many hypotheses as are wanted that lost no span, restored, or what the best one lost."""
+        assert job.completion is not None, "it was decoded"
+        answers: list[tuple[Restored, Hypothesis]] = []
+        lost: Sequence[int] = ()
+        for hypothesis in job.completion.hypotheses:
+            restored = self._restored_answer(job, hypothesis)
+            if not isinstance(restored, Restored):
+                lost = lost if lost and len(lost) <= len(restored) else restored
+                continue
+            answers.append((restored, hypothesis))
+            if len(answers) == self._num_hypotheses and choice is None:
+                break
+        if answers and choice is None and "numbers" in self._repairs.enabled and len(sentence.jobs) == 1:
+            answers = self._with_numbers(job, answers)
+        if choice is not None:
+            return choice.ordered(job.part.text, answers)[: self._num_hypotheses], lost
+        return answers, lost
+
+    def _with_numbers(self, job: Job, answers: list[tuple[Restored, Hypothesis]]) -> list[tuple[Restored, Hypothesis]]:
+        """Return the first hypothesis of the same search that has all numbers; the best one if none has."""
+        best = self._numbers_of(job.part, answers[0][0])
+        if best is None or not (best.missing or best.invented) or job.completion is None:
+            return answers
+        for hypothesis in job.completion.hypotheses:
+            restored = self._restored_answer(job, hypothesis)
+            if isinstance(restored, Restored) and not _differ(self._numbers_of(job.part, restored)):
+                return [(restored, hypothesis)]
+        return answers
+
+    def _restored_answer(self, job: Job, hypothesis: Hypothesis) -> Restored | tuple[int, ...]:
+        text = self._tokenizer.decode(hypothesis.token_ids)
+        attention = self._attention(job, hypothesis, text) if job.request.params.return_attention else None
+        restored = job.part.restore(text, attention)
+        if isinstance(restored, Restored) and self._request.glossary is not None and restored.block is None:
+            source = job.part.text
+            terms = self._request.glossary.target_terms(source)
+            restored = replace(restored, text=capitalized_like(source, restored.text, terms))
+        return restored
+
+    def _attention(self, job: Job, hypothesis: Hypothesis, text: str) -> TokenAttention | None:
+        """Return the attention between a text and the model input; None unless it was recorded for these tokens."""
+        if not job.part.needs_attention or hypothesis.details is None or hypothesis.details.attention is None:
+            return None
+        weights = hypothesis.details.attention[: len(hypothesis.token_ids)]
+        source_spans = self._encoder.source_spans(job.part.text)
+        target_spans = self._tokenizer.target_spans(hypothesis.token_ids, text)
+        if weights.shape != (len(target_spans), len(source_spans)):
+            return None
+        return TokenAttention(np.ascontiguousarray(weights), source_spans, target_spans)
+
+    def _final(self, part: MaskedSentence, answer: str) -> str | None:
+        """Return the text of the best hypothesis for a stream; None if another attempt may follow."""
+        restored = part.restore(answer, None)
+        if not isinstance(restored, Restored):
+            return None
+        if "numbers" in self._repairs.enabled and _differ(self._numbers_of(part, restored)):
+            return None
+        return restored.with_outputs()
+
+    def _is_final(self, part: MaskedSentence) -> bool:
+        return part.is_plain and not ("numbers" in self._repairs.enabled and has_judged_numbers(part.text))
+
+    # Numbers
+
+    def _numbers_of(self, part: MaskedSentence, restored: Restored) -> NumberCheck | None:
+        return self._compared(part.unit.masked(" ", part.start, part.end), restored.text)
+
+    def _compared(self, source: str, translation: str) -> NumberCheck | None:
+        if not (has_judged_numbers(source) or has_judged_numbers(translation)):
+            return None
+        return compare(source, translation, self._request.source, self._request.target)
+
+    def _judge(self, sentences: Iterable[Sentence]) -> None:
+        """Name the numbers that translations lack or have invented, and the translations that lack something."""
+        for sentence in sentences:
+            checkpoint()
+            if not sentence.jobs:
+                continue
+            written = "".join(
+                (part if isinstance(part, Restored) else part.answers[0][0]).text for part in sentence.parts
+            )
+            source = sentence.unit.masked(" ", sentence.start, sentence.end)
+            sentence.numbers = self._compared(source, written)
+            hypotheses = [job.answers[0][1] for job in sentence.jobs]
+            if any(self._repairs.may_be_incomplete(source, each) for each in hypotheses):
+                sentence.is_incomplete = self._repairs.is_incomplete(source, written, hypotheses)
+            if sentence.repair is None and any(job.part.is_shouted for job in sentence.jobs):
+                sentence.repair = "capitals"
+
+    async def _require_numbers(self, sentences: Sequence[Sentence], submission: Submission) -> None:
+        """Decode sentences that lack a number again, in searches that must write it; keep what has more of them."""
+        first: list[tuple[Sentence, NumberCheck, Sequence[Job | Restored], Sequence[Job]]] = []
+        attempts: list[tuple[Sentence, Sequence[Part | Restored]]] = []
+        for sentence in sentences:
+            if len(sentence.jobs) != 1 or len(sentence.parts) != 1:
+                continue
+            [job] = sentence.jobs
+            numbers = self._numbers_of(job.part, job.answers[0][0])
+            if numbers is None or not numbers.missing:
+                if job.completion is not None and job.answers[0][1] is not job.completion.hypotheses[0]:
+                    sentence.repair = "numbers"
+                continue
+            languages = (self._request.source, self._request.target)
+            required = self._encoder.writable(forms(number, *languages) for number in numbers.missing)
+            if required:
+                first.append((sentence, numbers, sentence.parts, sentence.jobs))
+                attempts.append((sentence, self._with_means(sentence, required)))
+        if not attempts:
+            return
+        submission.next_round()
+        requests = await self._texts.run(self._encode, attempts)
+        completions = await submission.submit(requests)
+        await self._texts.run(self._keep_better, first, completions)
+
+    def _keep_better(
+        self,
+        first: Sequence[tuple[Sentence, NumberCheck, Sequence[Job | Restored], Sequence[Job]]],
+        completions: Mapping[int, Completion],
+    ) -> None:
+        for sentence, numbers, parts, jobs in first:
+            if self._restore(sentence, completions) and len(sentence.jobs) == 1:
+                found = self._numbers_of(sentence.jobs[0].part, sentence.jobs[0].answers[0][0])
+                if found is None or _num_differences(found) < _num_differences(numbers):
+                    sentence.repair = "numbers"
+                    continue
+            sentence.parts, sentence.jobs = parts, jobs
+
+    # Parts
+
+    async def _complete_parts(self) -> None:
+        """Translate the parts of sentences by themselves whose translations may lack one; keep what has more."""
+        if "parts" not in self._repairs.enabled:
+            return
+        first: list[tuple[Sentence, Sequence[Job | Restored], Sequence[Job]]] = []
+        attempts: list[tuple[Sentence, Sequence[Part | Restored]]] = []
+        for sentence in self._in_time(self._texts.sentences):
+            if len(sentence.jobs) != 1 or len(sentence.parts) != 1 or sentence.repair is not None:
+                continue
+            [job] = sentence.jobs
+            if self._lacks_part(sentence, job) and not self._another_hypothesis(sentence, job):
+                if len(parts := list(self._by_parts(sentence))) > 1:
+                    first.append((sentence, sentence.parts, sentence.jobs))
+                    attempts.append((sentence, parts))
+        if not attempts:
+            return
+        self._submission.next_round()
+        requests = await self._texts.run(self._encode, attempts)
+        completions = await self._submission.submit(requests)
+        for sentence, parts_before, jobs in first:
+            if self._restore(sentence, completions):
+                before = (jobs[0].answers[0][0].with_outputs(), [jobs[0].answers[0][1]])
+                answers = [job.answers[0] for job in sentence.jobs]
+                alone = [restored.with_outputs() for restored, _ in answers]
+                after = (sentence.translation, [hypothesis for _, hypothesis in answers], alone)
+                if self._repairs.is_better(sentence.written, before, after):
+                    sentence.repair = "parts"
+                    continue
+            sentence.parts, sentence.jobs = parts_before, jobs
+
+    def _lacks_part(self, sentence: Sentence, job: Job) -> bool:
+        checkpoint()
+        restored, best = job.answers[0]
+        return self._repairs.may_be_incomplete(sentence.written, best) and self._repairs.lacks_part(
+            sentence.written, restored.with_outputs(), [best]
+        )
+
+    def _another_hypothesis(self, sentence: Sentence, job: Job) -> bool:
+        """Take the best other hypothesis of the same search that lacks nothing, if there is one."""
+        for hypothesis in job.completion.hypotheses[1:] if job.completion is not None else ():
+            restored = self._restored_answer(job, hypothesis)
+            if isinstance(restored, Restored) and not self._repairs.lacks_part(
+                sentence.written, restored.with_outputs(), [hypothesis]
+            ):
+                job.answers, sentence.repair = [(restored, hypothesis)], "parts"
+                return True
+        return False
+
+    def _by_parts(self, sentence: Sentence) -> Iterator[Part | Restored]:
+        """Yield the parts of a sentence and all between them; nothing if spans are not copied in them."""
+        unit = sentence.unit
+        text = unit.segmentable()[sentence.start : sentence.end]
+        position = sentence.start
+        for first, last in parts_of(text, self._request.source):
+            start, end = sentence.start + first, sentence.start + last
+            if unit.is_inside_protected(start) or unit.is_inside_protected(end):
+                return
+            means = [self._first_means(span) for span in unit.protected_in(start, end)]
+            built = self._read(sentence, start, end, means, is_fragment=True)
+            if built is None:
+                return
+            yield unchanged(unit, (position, start))
+            yield Part(sentence.text, built, is_part=True)
+            position = end
+        yield unchanged(unit, (position, sentence.end))
+
+    # Forms of address
+
+    async def _correct_formality(self, choice: FormalityChoice) -> None:
+        """Decode sentences again whose hypotheses all have the wrong form of address, without the words of that form.
+
+        A sentence keeps its first answer if that loses something, or does not help.
+        """
+        wrong = [
+            (sentence, sentence.parts, sentence.jobs) for sentence in self._texts.sentences if choice.is_wrong(sentence)
+        ]
+        if not wrong:
+            return
+        self._submission.next_round()
+        suppressed = choice.suppressed(self._tokenizer)
+        attempts = [
+            (sentence, self._with_means(sentence, suppressed=suppressed))
+            for sentence, _, jobs in wrong
+            if len(jobs) == 1
+        ]
+        requests = await self._texts.run(self._encode, attempts)
+        completions = await self._submission.submit(requests)
+        of_addresses = choice.of_addresses()
+        for sentence, parts, jobs in wrong:
+            if sentence.jobs is jobs:
+                continue
+            is_restored = self._restore(sentence, completions, of_addresses)
+            if not is_restored or not choice.improves(sentence, jobs):
+                sentence.parts, sentence.jobs = parts, jobs
+
+    def _in_time(self, sentences: Iterable[Sentence]) -> Iterable[Sentence]:
+        return self._texts.deadline.in_time(sentences)
+
+
+def _differ(numbers: NumberCheck | None) -> bool:
+    return numbers is not None and bool(numbers.missing or numbers.invented)
+
+
+def _num_differences(numbers: NumberCheck) -> int:
+    return len(numbers.missing) + len(numbers.invented)
+
+
+class _Arriving:
+    """The completions of one block: as they arrive from the engine, or with those of all blocks."""
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self._requests = requests
+        self._by_id: dict[int, Completion] = {}
+        self._are_all = asyncio.Event()
+        for request in requests:
+            request.on_completed = self._add
+        self._notice()
+
+    def add_all(self, completions: Mapping[int, Completion]) -> None:
+        """Add those of the block among the completions of all blocks: an engine client need not report them before."""
+        for request in self._requests:
+            self._by_id.setdefault(request.id, completions[request.id])
+        self._notice()
+
+    async def all(self) -> dict[int, Completion]:
+        """Wait for all completions, and return them in the order of the requests."""
+        await self._are_all.wait()
+        return {request.id: self._by_id[request.id] for request in self._requests}
+
+    def _add(self, completion: Completion) -> None:
+        self._by_id[completion.request.id] = completion
+        self._notice()
+
+    def _notice(self) -> None:
+        if len(self._by_id) == len(self._requests):
+            self._are_all.set()
