@@ -58,7 +58,7 @@ def main(
     pool = EnginePool.open(bundle, PoolOptions(replicas=1, threads_per_replica=1, max_waiting=1 << 20))
     print(f"{len(pairs)} sentences\n\n| form | BLEU | chrF |\n|---|---|---|")
     try:
-        pipeline = Pipeline(pool, TranslationLimits(), checks_copying=True)
+        pipeline = Pipeline(pool, TranslationLimits())
         for name, change in FORMS.items():
             options = DecodingOptions(beam_size=beam_size)
             request = TranslationRequest(tuple(map(change, sources)), source, language, options)

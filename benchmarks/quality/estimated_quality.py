@@ -158,7 +158,7 @@ def main(
     pool = EnginePool.open(bundle, PoolOptions(replicas=1, threads_per_replica=1, max_waiting=1 << 20))
     measured: dict[str, tuple[Floats, Flags]] = {}
     try:
-        model = _Model(Pipeline(pool, TranslationLimits(), checks_copying=True), source, language, beam_size)
+        model = _Model(Pipeline(pool, TranslationLimits()), source, language, beam_size)
         for name, pairs in files.items():
             texts, references = zip(*pairs[1::2], strict=True)
             done = model.translate(texts, return_quality=True)

@@ -141,7 +141,7 @@ def main(bundle_folder: Annotated[Path, typer.Argument(metavar="BUNDLE")], beam_
     try:
         options = DecodingOptions(beam_size=beam_size)
         request = TranslationRequest(tuple(sentence for _, sentence, _ in cases), source, target, options)
-        result = asyncio.run(Pipeline(pool, TranslationLimits(), checks_copying=True).translate(request))
+        result = asyncio.run(Pipeline(pool, TranslationLimits()).translate(request))
     finally:
         pool.close()
     total, kept = Counter[str](), Counter[str]()

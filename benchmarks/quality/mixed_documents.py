@@ -90,7 +90,7 @@ def main(
     pool = EnginePool.open(bundle, PoolOptions(replicas=1, threads_per_replica=1, max_waiting=1 << 20))
     counts: Counter[tuple[str, str]] = Counter()
     try:
-        pipeline = Pipeline(pool, TranslationLimits(), checks_copying=True, checks_sources=True)
+        pipeline = Pipeline(pool, TranslationLimits())
         texts = tuple("\n\n".join(line.text for line in document) for document in documents)
         request = TranslationRequest(texts, source, language, DecodingOptions(beam_size=beam_size))
         translations = asyncio.run(pipeline.translate(request)).translations

@@ -239,7 +239,7 @@ def main(
     pool_options = PoolOptions(replicas=1, threads_per_replica=1, max_waiting=1 << 20, observe=recorder)
     pool = EnginePool.open(bundle, pool_options)
     try:
-        model = _Model(Pipeline(pool, TranslationLimits(), checks_copying=True), source, language, beam_size)
+        model = _Model(Pipeline(pool, TranslationLimits()), source, language, beam_size)
         distinct = sorted({part for each in inputs for part, _ in each.parts})
         own = dict(zip(distinct, [done.text for done in model.translate(distinct)], strict=True))
         first = model.translate(texts, split=False, if_incomplete="ignore")

@@ -213,7 +213,7 @@ def main(
     try:
         plain_rows = _decode_plain(bundle, pool, cost, texts, (source, language), beam_size)
         request = TranslationRequest(tuple(texts), source, language, DecodingOptions(beam_size=beam_size))
-        result = asyncio.run(Pipeline(pool, TranslationLimits(), checks_copying=True).translate(request))
+        result = asyncio.run(Pipeline(pool, TranslationLimits()).translate(request))
     finally:
         pool.close()
     num_items, num_lost = Counter[str](), Counter[str]()

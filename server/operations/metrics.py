@@ -92,23 +92,21 @@ class Metrics:
             "Splits of sentences that were longer than the model's maximum.",
             registry=registry,
         )
-        self._protected_items = Counter(
-            "kvasir_protected_items_total",
-            "Items that had to survive (numbers, addresses, placeholders). means: as_is, hypothesis, corrected, "
-            "stand_in, name, required, placed or apart.",
+        self._protected_spans = Counter(
+            "kvasir_protected_spans_total",
+            "Spans that had to survive (addresses, placeholders, identifiers). means: as_is, mask, placed or apart.",
             ("kind", "means"),
             registry=registry,
         )
         self._kept_sentences = Counter(
             "kvasir_kept_sentences_total",
-            "Sentences whose source was kept. reason: no_words, unintelligible, not_in_source_language, "
-            "already_in_target_language or low_quality.",
+            "Texts and sentences whose source was kept. reason: no_words, already_in_target_language or low_quality.",
             ("reason",),
             registry=registry,
         )
         self._outcomes = Counter(
-            "kvasir_incomplete_sentences_total",
-            "Sentences whose first translation lacked a part. outcome: recovered or incomplete.",
+            "kvasir_checked_sentences_total",
+            "Sentences that a check named. outcome: repaired, incomplete or numbers_differ.",
             ("outcome",),
             registry=registry,
         )
@@ -181,8 +179,8 @@ class Metrics:
         phases = result.phases
         self._tokenize_seconds.observe(phases.tokenize_seconds)
         self._splits.inc(result.num_splits)
-        for (kind, means), number in result.kept_items.items():
-            self._protected_items.labels(kind, means).inc(number)
+        for (kind, means), number in result.kept_spans.items():
+            self._protected_spans.labels(kind, means).inc(number)
         for reason, number in result.kept_sentences.items():
             self._kept_sentences.labels(reason).inc(number)
         for outcome, number in result.outcomes.items():

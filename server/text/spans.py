@@ -101,7 +101,7 @@ _PATTERNS: Sequence[tuple[SpanKind, str, str]] = (
     (SpanKind.PLACEHOLDER, r"\$\w*\(", r"(?<![\w$])\$\w{0,30}+\((?:[^()\n]|\([^()\n]*+\))*+\)"),
     # {name} {{name}} ${NAME} %{name} #{name} @:{key} {% if %} {0}
     (SpanKind.PLACEHOLDER, r"\{", rf"(?:[$%#!^]|@(?:\.[a-z]+)?:?)?{_BRACES}"),
-    # ##NAME## __NAME__ %%NAME%% $$name$$
+    # Fences of two signs: ##NAME## __NAME__ %%NAME%% $$name$$
     (
         SpanKind.PLACEHOLDER,
         r"##|__|%%|@@|\$\$|!!|~~|\*\*|==|\^\^|::",

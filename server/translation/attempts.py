@@ -424,10 +424,11 @@ class Attempts:
             if len(sentence.jobs) != 1 or len(sentence.parts) != 1 or sentence.repair is not None:
                 continue
             [job] = sentence.jobs
-            if self._lacks_part(sentence, job) and not self._another_hypothesis(sentence, job):
-                if len(parts := list(self._by_parts(sentence))) > 1:
-                    first.append((sentence, sentence.parts, sentence.jobs))
-                    attempts.append((sentence, parts))
+            if not self._lacks_part(sentence, job) or self._another_hypothesis(sentence, job):
+                continue
+            if len(parts := list(self._by_parts(sentence))) > 1:
+                first.append((sentence, sentence.parts, sentence.jobs))
+                attempts.append((sentence, parts))
         if not attempts:
             return
         self._submission.next_round()

@@ -61,13 +61,10 @@ class BlockTranslator:
                 CachedEngineClient(engine, options.cache_sentences, self._recorder),
                 TranslationLimits(),
                 inline_characters=math.inf,
-                checks_copying=True,
-                checks_sources=True,
             )
             for engine in self._engines
         ]
         self._route = Router(pipelines, DEFAULT_PIVOT).find(options.source, options.target)
-        self._may_be_special = self._route.steps[0].pipeline.may_be_special
         self._recorder.take()  # the first sentence was no part of the input
         self._loop = asyncio.SelectorEventLoop(_StopWhenIdle(lambda: self._loop.stop()))
         self._running: set[asyncio.Task[TranslatedBlock]] = set()
@@ -117,28 +114,14 @@ class BlockTranslator:
             self._finished.append(task)
 
     async def _translate(self, block: Block) -> TranslatedBlock:
-        translations: dict[int, Translation] = {}
         stats = OfflineStats(lines=len(block.lines))
-
-        async def translate(indices: list[int]) -> None:
-            request = TranslationRequest(
-                texts=tuple(block.lines[index] for index in indices),
-                source=self._route.source,
-                target=self._route.target,
-                options=self._options.decoding,
-            )
-            result = await self._route.pipeline.translate(request)
-            translations.update(zip(indices, result.translations, strict=True))
-            stats.count(result)
-
-        plain: list[int] = []
-        special: list[int] = []
-        for index, line in enumerate(block.lines):
-            (special if self._may_be_special(line, self._route.source) else plain).append(index)
-        # Special lines first: they take several rounds.
-        await asyncio.gather(*(translate(indices) for indices in (special, plain) if indices))
+        request = TranslationRequest(
+            tuple(block.lines), self._route.source, self._route.target, options=self._options.decoding
+        )
+        result = await self._route.pipeline.translate(request)
+        stats.count(result)
         stats.add(self._recorder.take())
-        return TranslatedBlock(block.index, [self._written(translations[i]) for i in range(len(block.lines))], stats)
+        return TranslatedBlock(block.index, list(map(self._written, result.translations)), stats)
 
     def _written(self, translation: Translation) -> str:
         return json_line(translation) if self._options.as_json else translation.text

@@ -80,7 +80,7 @@ def translate_document_file(
         sink = sink.resolve()  # the file of a link is replaced, not the link
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir=sink.parent))
         router = Router(
-            [Pipeline(engine, TranslationLimits(), checks_copying=True, checks_sources=True) for engine in engines],
+            [Pipeline(engine, TranslationLimits()) for engine in engines],
             DEFAULT_PIVOT,
         )
         service = TranslationService(router, Detector(()), TranslationLimits())

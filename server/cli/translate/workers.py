@@ -18,8 +18,8 @@ from bundle.loading import Bundle
 from server.cli.offline_options import OfflineOptions
 from server.cli.translate.blocks import Block, BlockTranslator, TranslatedBlock
 from server.interface.errors import EngineFailed
-from server.text.items.matching import compile_patterns
 from server.text.language_identifier import load_identifier
+from server.text.spans import compile_patterns
 from server.translation.limits import TranslationLimits
 from server.workers.message_pipe import MessagePipe
 
@@ -93,7 +93,7 @@ class WorkerProcesses:
         """Start the processes and wait until all have loaded the models. Raises the exceptions of `BlockTranslator`."""
         context = _context()
         limits = TranslationLimits()
-        if limits.keeps_target(options.decoding) or limits.keeps_untranslatable(options.decoding):
+        if limits.keeps_target(options.decoding):
             load_identifier()  # once: forked processes share it
         if isinstance(context, ForkContext):
             compile_patterns()

@@ -137,8 +137,8 @@ class MaskedSentence:
             if not fits(self.unit.tags_of(self.start, self.end), (self.start, self.end), spans):
                 return tuple(range(len(self.shown)))
         writer = _Writer(text, self._cut_words() if self.unit.tags else None, capitals if self.is_shouted else str)
-        pieces = sorted([*parts, *((start, end, new) for start, end, new in edits)], key=lambda part: part[:2])
-        for start, end, part in pieces:
+        pieces: list[tuple[int, int, _Shown | str]] = [*parts, *edits]
+        for start, end, part in sorted(pieces, key=lambda piece: piece[:2]):
             if isinstance(part, str):
                 writer.replace(start, end, part)
                 continue
@@ -323,9 +323,10 @@ class _Writer:
         """Write the answer up to here."""
         begin = self._position
         position = begin
-        for first, last in words_of(self.answer[begin:end]) if self.cut_words is not None else ():
+        cut_words = self.cut_words
+        for first, last in words_of(self.answer[begin:end]) if cut_words is not None else ():
             start, stop = begin + first, begin + last
-            for length in self.cut_words.get(self.answer[start:stop], [stop - start]):
+            for length in (cut_words or {}).get(self.answer[start:stop], [stop - start]):
                 self.text += self.cased(self.answer[position:start])
                 word = self.cased(self.answer[start : start + length])
                 self._word(start, start + length, len(self.text), len(word))

@@ -127,7 +127,7 @@ class UnitBuilder:
         if self._nodes:
             self._raise_marks()
         protected = self._spans()
-        places, tags = {-1: -1}, []
+        places, tags = {-1: -1}, list[Tag]()
         for index, node in enumerate(self._nodes):
             if node.parent != index:
                 places[index] = len(tags)
@@ -146,7 +146,7 @@ class UnitBuilder:
         """
         by_start = self._by_start()
         raised: list[tuple[int, int]] = []
-        for index, node in enumerate(self._nodes):
+        for node in self._nodes:
             start, end = node.start, node.end
             if not self._is_raised(node) or (raised and start < raised[-1][1]):
                 continue

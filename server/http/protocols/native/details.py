@@ -4,29 +4,42 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, Field
 
-from server.text.items.kinds import ItemKind
-from server.text.protection.means import Means
-from server.text.source_check import KeepReason
-from server.translation.types import SentenceQuality, Translation
+from bundle.manifest import Repair
+from server.text.protection.masked_sentence import Means
+from server.text.spans import SpanKind
+from server.translation.types import KeepReason, SentenceQuality, Translation
 
 
-class ProtectedItem(BaseModel):
-    """An item of a text that had to survive its translation."""
+class ProtectedSpanAnswer(BaseModel):
+    """A span of a text that had to survive its translation."""
 
     text: str
-    kind: ItemKind
+    kind: SpanKind
     means: Means = Field(
-        description="as_is: the model wrote it; hypothesis: in a hypothesis that was not its best; corrected: in place "
-        "of another number; stand_in, name, required: it read another item or a name instead; placed: it was put "
-        "beside its words; apart: the sentence was translated around it"
+        description="as_is: the model read it and wrote it; mask: the model read a mask; placed: it was put next to "
+        "its words; apart: the sentence was translated around it"
     )
 
 
 class KeptSentenceAnswer(BaseModel):
-    """A sentence that was not translated: the translation has its source."""
+    """A text, or a sentence of low quality, that was not translated: the translation has its source."""
 
     text: str
     reason: KeepReason
+
+
+class RepairedSentenceAnswer(BaseModel):
+    """A sentence that was decoded again, and what its first translation lacked."""
+
+    text: str
+    repair: Repair
+
+
+class NumbersAnswer(BaseModel):
+    """Numbers that differ between a text and its translation, as each writes them."""
+
+    missing: list[str] | None = Field(None, description="numbers of the source without a counterpart")
+    invented: list[str] | None = Field(None, description="numbers of the translation that the source does not have")
 
 
 class SentenceQualityAnswer(BaseModel):
@@ -40,20 +53,20 @@ class SentenceQualityAnswer(BaseModel):
 class TranslationDetails(BaseModel):
     """How a translation came about."""
 
-    protected: list[ProtectedItem] | None = Field(
-        None, description="numbers, addresses, placeholders and signs, in their order"
+    protected: list[ProtectedSpanAnswer] | None = Field(
+        None, description="addresses, placeholders, identifiers and symbols, in their order"
     )
     kept: list[KeptSentenceAnswer] | None = Field(
-        None,
-        description="sentences that were not translated; `if_already_target` and `if_untranslatable` translate them",
+        None, description="what was not translated; `if_already_target` and `on_low_quality` translate it"
     )
-    other_address: list[str] | None = Field(
+    formality_mismatches: list[str] | None = Field(
         None, description="translated sentences that do not have the form of address that `formal` asks for"
     )
-    recovered: list[str] | None = Field(
+    repaired: list[RepairedSentenceAnswer] | None = Field(
         None, description="sentences whose first translation lacked something; they were decoded again"
     )
     incomplete: list[str] | None = Field(None, description="sentences whose translation lacks something")
+    numbers: NumbersAnswer | None = Field(None, description="numbers that were lost or invented; none is corrected")
     quality: list[SentenceQualityAnswer] | None = Field(
         None, description="sentences that were translated, if `return_quality` is set"
     )
@@ -64,21 +77,22 @@ class TranslationDetails(BaseModel):
 
 def translation_details(translation: Translation) -> TranslationDetails | None:
     """Return the details of a translation; None if there is nothing to report."""
-    reported = (translation.protected, translation.kept, translation.recovered, translation.incomplete)
-    qualities = (translation.sentence_quality, translation.low_quality)
-    if not any((*reported, *qualities, translation.other_address)):
-        return None
-    items = [ProtectedItem(text=item.text, kind=item.kind, means=item.means) for item in translation.protected]
+    missing, invented = list(translation.missing_numbers), list(translation.invented_numbers)
+    numbers = NumbersAnswer(missing=missing or None, invented=invented or None) if missing or invented else None
+    spans = [ProtectedSpanAnswer(text=each.text, kind=each.kind, means=each.means) for each in translation.protected]
     kept = [KeptSentenceAnswer(text=each.text, reason=each.reason) for each in translation.kept]
-    return TranslationDetails(
-        protected=items or None,
+    repaired = [RepairedSentenceAnswer(text=each.text, repair=each.repair) for each in translation.repaired]
+    details = TranslationDetails(
+        protected=spans or None,
         kept=kept or None,
-        other_address=list(translation.other_address) or None,
-        recovered=list(translation.recovered) or None,
+        formality_mismatches=list(translation.formality_mismatches) or None,
+        repaired=repaired or None,
         incomplete=list(translation.incomplete) or None,
+        numbers=numbers,
         quality=_qualities(translation.sentence_quality),
         low_quality=_qualities(translation.low_quality),
     )
+    return details if any(value is not None for _, value in details) else None
 
 
 def _qualities(sentences: Sequence[SentenceQuality]) -> list[SentenceQualityAnswer] | None:

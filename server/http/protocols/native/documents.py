@@ -18,9 +18,8 @@ from server.http.responses.errors import error_responses
 from server.http.state import ServerState, server_state
 from server.interface.decoding_options import MAX_BEAM_SIZE, DecodingOptions
 from server.interface.detail_options import MAX_LENGTH_PENALTY
-from server.interface.text_options import IfIncomplete, KeepOrTranslate, OnLowQuality
-from server.text.source_check import KeepReason
-from server.translation.types import TranslationRequest
+from server.interface.text_options import KeepOrTranslate, OnLowQuality
+from server.translation.types import KeepReason, TranslationRequest
 
 router = APIRouter(prefix="/v1/documents", tags=["documents"])
 
@@ -36,9 +35,12 @@ Server = Annotated[ServerState, Depends(server_state)]
 class DocumentDetails(BaseModel):
     """Sentences of a document that need attention, as far as it is translated."""
 
-    kept: dict[KeepReason, int] | None = Field(None, description="numbers of sentences that were not translated")
-    recovered: int | None = Field(None, description="number of sentences that were decoded again")
+    kept: dict[KeepReason, int] | None = Field(None, description="numbers of texts that were not translated")
+    repaired: int | None = Field(
+        None, description="number of sentences that were decoded again, because their translations lacked something"
+    )
     incomplete: int | None = Field(None, description="number of sentences whose translation lacks something")
+    numbers_differ: int | None = Field(None, description="number of sentences with a lost or an invented number")
     low_quality: int | None = Field(None, description="number of sentences with a quality below `min_quality`")
     quality: float | None = Field(None, ge=0, le=1, description="mean quality, weighted by the tokens of the texts")
 
@@ -90,8 +92,7 @@ async def submit(
         str | None, Form(max_length=_MAX_TAG_CHARACTERS, description="of a text file; by default detected")
     ] = None,
     if_already_target: Annotated[KeepOrTranslate | None, Form()] = None,
-    if_untranslatable: Annotated[KeepOrTranslate | None, Form()] = None,
-    if_incomplete: Annotated[IfIncomplete | None, Form()] = None,
+    repair: Annotated[bool | None, Form()] = None,
     return_quality: Annotated[bool, Form()] = False,
     min_quality: Annotated[float | None, Form(ge=0, le=1, allow_inf_nan=False)] = None,
     on_low_quality: Annotated[OnLowQuality | None, Form()] = None,
@@ -107,8 +108,7 @@ async def submit(
         beam_size=beam_size,
         length_penalty=length_penalty,
         if_already_target=if_already_target,
-        if_untranslatable=if_untranslatable,
-        if_incomplete=if_incomplete,
+        repair=repair,
         return_quality=return_quality,
         min_quality=min_quality,
         on_low_quality=on_low_quality,
@@ -170,8 +170,9 @@ def _details(report: DocumentReport) -> DocumentDetails | None:
     """Return what there is to report; None if there is nothing."""
     details = DocumentDetails(
         kept=dict(report.kept) or None,
-        recovered=report.recovered or None,
+        repaired=report.repaired or None,
         incomplete=report.incomplete or None,
+        numbers_differ=report.numbers_differ or None,
         low_quality=report.low_quality or None,
         quality=report.quality,
     )
