@@ -25,7 +25,7 @@ _CERTAIN = 0.9  # the confidence of a language that is certain, of a text with e
 _CERTAIN_OF_TWO = 0.97
 _CERTAIN_OF_ALL = 0.9
 _MIN_WORDS = 3
-_FIRST_LOOK = 300  # characters; a text that does not begin in the target language is not in it
+_FIRST_LOOK = 100  # characters; a text that does not begin in the target language is not in it
 
 # Languages whose label in the model differs from their tag.
 _LABELS: Mapping[str, str] = {"cmn": "zh", "fil": "tl", "in": "id", "iw": "he", "nb": "no", "ji": "yi"}
