@@ -149,7 +149,7 @@ class _Numbers:
             _plain(first.text)
             for first, second in pairwise(self._numbers)
             if first.runs == second.runs
-            and max(first.parts) > _MAX_UNJUDGED
+            and int("".join(first.runs)) > _MAX_UNJUDGED
             and not any(map(str.isalpha, self._text[first.end : second.start]))
         }
 
@@ -255,9 +255,10 @@ def _numeral_value(numeral: str) -> Decimal | None:
         if match[0][0].isdecimal():
             last = Decimal(_plain(match[0]).replace(".", "", max(_plain(match[0]).count(".") - 1, 0)) or 0)
             continue
-        value = Decimal(str(unicodedata.numeric(match[0])))
-        if value != int(value):
+        number = unicodedata.numeric(match[0], 0.5)
+        if not number.is_integer():
             return None
+        value = Decimal(int(number))
         if value < 10:
             last = value if last is None else last * 10 + value
         elif value < 10000:
