@@ -121,8 +121,9 @@ def add_copying(bundle: Bundle, report: Callable[[str], None] = lambda _: None) 
 
 
 def described(copying: SpanCopying) -> str:
-    """Return what a model copies, in one line."""
-    return f"copied: {', '.join(copying.copied) or 'no kind of spans'}; masks: {' '.join(copying.masks) or 'none'}"
+    """Return what a model copies, in one sentence."""
+    kinds, masks = ", ".join(copying.copied), " ".join(copying.masks)
+    return f"The model copies {kinds or 'no kind of spans'}; masks of others: {f'`{masks}`' if masks else 'none'}."
 
 
 def measured_copying(pool: EnginePool, pairs: Sequence[tuple[str, str]], sentences: Sequence[str] = ()) -> SpanCopying:
