@@ -276,7 +276,16 @@ class _Numbers:
         return self._quantities[number.start]
 
     def _spells(self, value: int) -> bool:
-        return any(all(map(self._has_word, values)) for values in _spellings(value))
+        if any(all(map(self._has_word, values)) for values in _spellings(value)):
+            return True
+        # Compounds may change the word for the ones, but a word for the same tens with other ones is another number.
+        tens, ones = divmod(value, 10)
+        return (
+            1 < tens < 10
+            and ones > 0
+            and self._has_word(10 * tens)
+            and not any(self._has_word(10 * tens + other) for other in range(1, 10))
+        )
 
     def _has_word(self, value: int) -> bool:
         return any(all(map(self._has_beginning, form)) for form in self._words.get(value, ()))
