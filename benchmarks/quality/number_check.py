@@ -80,9 +80,8 @@ def main(
         for pair, check in named[:show]:
             print(f"{check}\n  {pair[0]}\n  {pair[1]}")
         share = 100 * len(named) / len(pairs)
-        print(
-            f"{old_language}-{new_language}: {len(named)} of {len(pairs)} named, {share:.2f} %, {microseconds:.1f} us each"
-        )
+        print(f"{old_language}-{new_language}, {len(pairs)} texts, {microseconds:.1f} us each")
+        print(f"  human: {len(named)} named, {share:.2f} %")
         for how in ("lost", "doubled", "changed"):
             texts = [
                 (old, changed)

@@ -21,21 +21,28 @@ from server.text.number_forms import locale_of
 _MAX_UNJUDGED = 12  # languages write numbers up to this in words, leave them out or express them otherwise
 _MIN_DIGITS = 3  # significant digits that are hardly written in words: for a language without a table of number words
 _MIN_ZEROS = 3  # of a word for a power of ten that either text may have
+_MYRIAD = 10000
 _LARGE = 1000  # the least value of a word that multiplies the number before it
 _HOURS = 12
 _YEARS = range(1000, 2200)
+_CLOCK = re.compile(r"\d:\d\d")
+_QUARTERS = ("15", "30", "45")  # minutes that languages have words for
+_ROUNDING = 0.14  # of a quantity in another unit; half as much for large ones
+_ROUND = 20
 _MAX_WORD_CHARACTERS = 24
+_MAX_SHORT = 3  # characters of a word that is in many others by chance
 _MAX_SPELLINGS = 8
 _MAX_POWER = 15
 _BASES = (10**12, 10**9, 10**6, 1000, 100, 10)
 
 _DIGIT = re.compile(r"\d")
+_WORD = re.compile(r"[^\W\d_]+²?")
 _RUN = re.compile(r"\d+")
 _TOKEN = re.compile(r"\d+(?:[.,'’٬٫·\u00a0\u202f\u2009]\d+)*")
 _SPACED = re.compile(r"(?<![\d.,])\d{1,3}(?:[ ]\d{3})+(?![\d])")
-_GROUPED = re.compile(r"\d{1,3}(?:\D\d{2,4})*\D\d{3,4}")  # thousands, lakhs or myriads
-_NUMERALS = regex.compile(r"(?:(?:\p{Nd}++(?:[.,]\p{Nd}++)*+)?+\p{nt=Nu})++(?:\p{Nd}++)?+")
-_ROMAN = re.compile(r"\b(?=[IVXLC])C{0,3}(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\b")
+_GROUPED = re.compile(r"\d{1,3}(?:\D\d{3})+|\d{1,2}(?:\D\d{2})+\D\d{3}|\d{1,4}(?:\D\d{4}){2,}")
+_DIGITS = r"\p{Nd}++(?:[.,]\p{Nd}++)*+"
+_ROMAN = re.compile(r"\b(?=[IVXLC])C{0,3}(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?=[^\W\d_A-Z]{0,3}\b)")
 _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 
 Reading = tuple[int, int]  # the digits of a value without the zeros at its end, and the power of ten they count
@@ -63,13 +70,17 @@ def compare(source: str, translation: str, source_language: str, target_language
     if source_locale is None or target_locale is None:
         return NumberCheck()
     old, new = _Numbers(source, source_locale.language), _Numbers(translation, target_locale.language)
-    return NumberCheck(_unique(old.lacking_in(new)), _unique([*new.lacking_in(old), *new.repeated_beyond(old)]))
+    return NumberCheck(_unique(old.lacking_in(new)), _unique([*new.lacking_in(old, are_invented=True), *new.repeated_beyond(old)]))
 
 
 @lru_cache(maxsize=4096)
 def _plain(token: str) -> str:
     """Return a number in ASCII digits without leading zeros, with the same sign for every separator."""
-    return "".join(str(unicodedata.decimal(sign)) if sign.isdecimal() else "." for sign in token).lstrip("0")
+    return _plain_digits(token).lstrip("0")
+
+
+def _plain_digits(token: str) -> str:
+    return "".join(str(unicodedata.decimal(sign)) if sign.isdecimal() else "." for sign in token)
 
 
 def _unique(numbers: Iterator[str] | list[str]) -> tuple[str, ...]:
@@ -86,24 +97,46 @@ class _Number:
     runs: tuple[str, ...]
     readings: frozenset[Reading]
     power: int
+    follows_colon: bool
+
+    @property
+    def values(self) -> list[int]:
+        """Return the whole numbers among the values it may have."""
+        return [digits * 10**power for digits, power in self.readings if 0 <= power <= _MAX_POWER]
+
+    @property
+    def approximate_values(self) -> list[float]:
+        """Return the values it may have."""
+        return [digits * 10.0**power for digits, power in self.readings if abs(power) <= _MAX_POWER]
 
     @property
     def parts(self) -> list[int]:
         """Return the values of its runs of digits."""
         return [int(run) for run in self.runs]
 
+    @property
+    def keys(self) -> list[str]:
+        """Return its runs of digits, the short ones without leading zeros."""
+        return [run if len(run) >= _MIN_DIGITS else str(int(run)) for run in self.runs]
+
     def is_like(self, other: "_Number") -> bool:
         """Return whether both may be the same number with and without separators, or a word for a power of ten."""
-        return _joined(self) == _joined(other) or any(
-            digits == others and abs(power - other_power) >= _MIN_ZEROS
-            for digits, power in self.readings
-            for others, other_power in other.readings
+        return (
+            _digits_of(self.text) == _digits_of(other.text)
+            or (self.runs[1:] == other.runs[1:] != () and abs(self.parts[0] - other.parts[0]) == _HOURS)
+            or any(
+                digits == others and abs(power - other_power) >= _MIN_ZEROS
+                for digits, power in self.readings
+                for others, other_power in other.readings
+            )
         )
 
     def is_small(self) -> bool:
         """Return whether it is not judged."""
         if len(self.runs) == 1:
             return int(self.text) <= _MAX_UNJUDGED and len(self.text) < _MIN_DIGITS
+        if self.runs[1] in _QUARTERS and self.parts[0] <= _MAX_UNJUDGED:
+            return True
         if self.power:
             return len(self.runs) == 2 and self.parts[1] in (0, 5)  # languages have words for one and a half
         return all(int(run) <= _MAX_UNJUDGED and len(run) < _MIN_DIGITS for run in self.runs)
@@ -119,26 +152,32 @@ class _Numbers:
         self._numbers = list(self._found())
         self._readings = {reading for number in self._numbers for reading in number.readings}
         self._parts = {part for number in self._numbers for part in number.parts}
+        self._keys = {key for number in self._numbers for key in number.keys}
 
-    def lacking_in(self, other: "_Numbers") -> Iterator[str]:
-        """Yield the numbers that another text cannot have in any form."""
+    def lacking_in(self, other: "_Numbers", *, are_invented: bool = False) -> Iterator[str]:
+        """Yield the numbers that another text, the translation or (`are_invented`) its source, cannot have."""
         lacking = [number for number in self._numbers if not number.readings & other._readings]
         if not lacking:
             return
         unmatched = [number for number in other._numbers if not number.readings & self._readings]
         are_split = any(len(number.runs) > 1 for number in unmatched)
-        others = {part for number in unmatched for part in number.parts}
         for number in lacking:
-            if other._parts.issuperset(number.parts) or number.readings & other._numerals:
+            is_single = len(number.runs) == 1
+            if (
+                (number.is_small() and (is_single or not are_split))
+                or any(map(number.is_like, unmatched))
+                or number.readings & other._numerals
+                or (other._keys.issuperset(number.keys) and not any(key.startswith("00") for key in number.keys))
+                or any(other._spells(value) and not self._spells(value) for value in number.values)
+                or (number.follows_colon and number.text in _QUARTERS and self._has_lost_hour_of(number, other))
+                or self._is_converted(number, other, other._numbers if are_invented else unmatched)
+            ):
                 continue
-            if any(map(number.is_like, unmatched)) or (number.is_small() and not (are_split and len(number.runs) > 1)):
-                continue
-            if len(number.runs) > 1 and (are_split or any(len(run) >= _MIN_DIGITS for run in number.runs)):
-                values = [digits * 10**power for digits, power in number.readings if 0 <= power <= _MAX_POWER]
-                if not any(map(other._spells, values)):
-                    yield number.text
-            elif not all(self._is_excused(part, others, other) for part in number.parts):
-                yield number.text
+            if is_single or not (are_split or any(len(run) >= _MIN_DIGITS for run in number.runs)):
+                others = {key for each in unmatched for key in each.keys}
+                if all(self._is_excused(part, others, other) for part in number.parts):
+                    continue
+            yield number.text
 
     def repeated_beyond(self, other: "_Numbers") -> list[str]:
         """Return the numbers written twice side by side that another text does not have so."""
@@ -149,53 +188,110 @@ class _Numbers:
             _plain(first.text)
             for first, second in pairwise(self._numbers)
             if first.runs == second.runs
-            and max(first.parts) > _MAX_UNJUDGED
+            and int("".join(first.runs)) > _MAX_UNJUDGED
             and not any(map(str.isalpha, self._text[first.end : second.start]))
         }
 
-    def _is_excused(self, part: int, others: set[int], other: "_Numbers") -> bool:
+    def _is_excused(self, part: int, others: set[str], other: "_Numbers") -> bool:
         if part <= _MAX_UNJUDGED or part in other._parts:
             return True
         if not other._words and len(str(_reading(part)[0])) < _MIN_DIGITS:
             return True
-        return self._is_put_otherwise(part, others, other) or other._spells(part)
+        return self._is_put_otherwise(part, others, other) or (other._spells(part) and not self._spells(part))
 
-    def _is_put_otherwise(self, part: int, others: set[int], other: "_Numbers") -> bool:
-        if part <= 2 * _HOURS and (part - _HOURS in others or part + _HOURS in others):
-            return True
+    def _is_put_otherwise(self, part: int, others: set[str], other: "_Numbers") -> bool:
+        """Return whether an hour or a year is among the other text's numbers in another notation."""
+        if part <= 2 * _HOURS and (str(part - _HOURS) in others or str(part + _HOURS) in others):
+            return self._has_time or other._has_time
         if part in _YEARS:
             offsets = calendar_offsets(other._language) | {-offset for offset in calendar_offsets(self._language)}
+            century, year = divmod(part, 100)
             return (
-                not others.isdisjoint(part + offset for offset in offsets)
-                or part % 100 in others
-                or (part % 100 == 0 and part // 100 + 1 in others | other._small_numerals)
+                not others.isdisjoint(str(part + offset) for offset in offsets)
+                or f"{year:02}" in others
+                or (year == 0 and (str(century + 1) in others or _reading(century + 1) in other._numerals))
             )
-        years = [year for year in other._parts if year in _YEARS]
-        return any(part == year % 100 or (year % 100 == 0 and part == year // 100 + 1) for year in years)
+        years = [int(key) for key in others if len(key) == 4]
+        return any(part in (year % 100, year // 100 + 1) for year in years)
+
+    def _has_lost_hour_of(self, minute: _Number, other: "_Numbers") -> bool:
+        """Return whether the hour before a minute is not in digits in another text, which may have words for both."""
+        hour = self._numbers[self._numbers.index(minute) - 1].parts[-1]
+        return other._parts.isdisjoint((hour, hour + _HOURS, hour - _HOURS))
+
+    def _is_converted(self, number: _Number, other: "_Numbers", candidates: list[_Number]) -> bool:
+        """Return whether a number is a quantity in another unit than in the other text.
+
+        Candidates are the numbers of the other text that may be the same quantity. A translation may leave out one of
+        two units that the source has next to each other.
+        """
+        measured = self._in_metric_units(number)
+        if measured:
+            place = self._numbers.index(number)
+            neighbours = self._numbers[max(place - 1, 0) : place] + self._numbers[place + 1 : place + 2]
+            if any(_is_near(value, measured) for each in neighbours + candidates for value in each.approximate_values):
+                return True
+            if any(_is_near(value, measured) and other._has_word(value) for value in range(1, _MAX_UNJUDGED + 1)):
+                return True
+        return any(
+            _is_near(value, quantity)
+            for each in candidates
+            if (quantity := other._in_metric_units(each))
+            for value in number.approximate_values
+        )
+
+    def _in_metric_units(self, number: _Number) -> list[float]:
+        if not (table := units(self._language)):
+            return []
+        after = _WORD.findall(self._text[number.end : number.end + _MAX_WORD_CHARACTERS].casefold())[:2]
+        before = _WORD.findall(self._text[max(number.start - _MAX_WORD_CHARACTERS, 0) : number.start].casefold())[-1:]
+        found = [table[word] for word in (*after, *before) if word in table]
+        if not found and after and after[0].upper() == after[0]:  # what follows may not be apart
+            found = [table[after[0][:end]] for end in range(1, len(after[0])) if after[0][:end] in table]
+        return [
+            value * scale + offset
+            for value in number.approximate_values
+            for factors in found
+            for scale, offset in factors
+        ]
 
     def _spells(self, value: int) -> bool:
         return any(all(map(self._has_word, values)) for values in _spellings(value))
 
     def _has_word(self, value: int) -> bool:
-        return any(all(part in self._folded for part in form) for form in self._words.get(value, ()))
+        return any(all(map(self._has_beginning, form)) for form in self._words.get(value, ()))
+
+    def _has_beginning(self, word: str) -> bool:
+        if len(word) > _MAX_SHORT or word.upper() == word:
+            return word in self._folded
+        return re.search(rf"\b{re.escape(word)}\w{{0,2}}\b", self._folded) is not None
+
+    @cached_property
+    def _has_time(self) -> bool:
+        """Return whether a clock time with minutes or a word for a part of the day is in the text."""
+        return bool(_CLOCK.search(self._text) or day_periods(self._language).search(self._folded.replace(".", "")))
 
     @cached_property
     def _folded(self) -> str:
         return unicodedata.normalize("NFKC", self._text).casefold()
 
     @cached_property
-    def _small_numerals(self) -> set[int]:
-        return {digits * 10**power for digits, power in self._numerals if 0 <= power <= 2}
-
-    @cached_property
     def _numerals(self) -> set[Reading]:
         romans = {_roman_value(numeral) for numeral in _ROMAN.findall(self._text)}
-        hans = {value for match in _NUMERALS.finditer(self._text) if (value := _numeral_value(match[0]))}
-        return {_reading(value) for value in romans} | {_reading_of(value) for value in hans}
+        return {_reading(value) for value in romans} | {_reading_of(value) for _, _, value in self._compounds}
+
+    @cached_property
+    def _compounds(self) -> list[tuple[int, int, Decimal]]:
+        """Return the start, end and value of numbers with signs or words for powers of ten in them or after them."""
+        pattern, token, factors = _numeral_patterns(self._language)
+        found = [
+            (*match.span(), value)
+            for match in pattern.finditer(self._text)
+            if (value := _numeral_value(token.findall(match[0]), factors))
+        ]
+        return found + [(*match.span(), Decimal(match[0].replace(" ", ""))) for match in _SPACED.finditer(self._text)]
 
     def _found(self) -> Iterator[_Number]:
-        spans = [(*match.span(), _numeral_value(match[0])) for match in _NUMERALS.finditer(self._text)]
-        spans += [(*match.span(), Decimal(match[0].replace(" ", ""))) for match in _SPACED.finditer(self._text)]
         for match in _TOKEN.finditer(self._text):
             runs = list(_RUN.finditer(self._text, *match.span()))
             readings = _readings(match[0], [run[0] for run in runs])
@@ -205,9 +301,10 @@ class _Numbers:
                 power = self._power_after(end)
                 values |= {(digits, exponent + power) for digits, exponent in values}
                 values |= {
-                    _reading_of(value) for first, last, value in spans if value and first <= start and end <= last
+                    _reading_of(value) for first, last, value in self._compounds if first <= start and end <= last
                 }
-                yield _Number(start, end, found[0], tuple(_RUN.findall(found[0])), frozenset(values), power)
+                texts = tuple(_plain_digits(run) for run in _RUN.findall(found[0]))
+                yield _Number(start, end, found[0], texts, frozenset(values), power, self._text[start - 1 : start] == ":")
 
     def _power_after(self, end: int) -> int:
         """Return the power of ten of the word after a number."""
@@ -216,8 +313,13 @@ class _Numbers:
         return max(powers)[1] if powers else 0
 
 
-def _joined(number: _Number) -> str:
-    return _plain(number.text).replace(".", "")
+def _digits_of(text: str) -> str:
+    """Return the digits of a number in ASCII, without its separators and the zeros before it."""
+    return _plain(text).replace(".", "").lstrip("0")
+
+
+def _is_near(value: float, others: list[float]) -> bool:
+    return any(abs(value - other) <= (_ROUNDING if value < _ROUND else _ROUNDING / 2) * abs(other) for other in others)
 
 
 def _reading(value: int) -> Reading:
@@ -237,7 +339,7 @@ def _readings(token: str, runs: list[str]) -> set[Reading]:
     if len(runs) == 1:
         return {(digits, power)}
     found = {(digits, power)} if _GROUPED.fullmatch(token) else set()
-    if len(runs) == 2 or _GROUPED.fullmatch(token[: -len(runs[-1]) - 1]):
+    if runs[-1] != "000" and (len(runs) == 2 or _GROUPED.fullmatch(token[: -len(runs[-1]) - 1])):
         found.add((digits, power - len(runs[-1])))
     return found
 
@@ -247,26 +349,49 @@ def _roman_value(numeral: str) -> int:
     return sum(-value if value < after else value for value, after in pairwise([*values, 0]))
 
 
-def _numeral_value(numeral: str) -> Decimal | None:
-    """Return the value of numerals such as those of Chinese, with digits in them or without."""
+def _numeral_value(tokens: list[str], factors: dict[str, int]) -> Decimal | None:
+    """Return the value of numerals such as those of Chinese, with digits among them or without."""
     total = section = Decimal(0)
     last: Decimal | None = None
-    for match in regex.finditer(r"\p{Nd}+(?:[.,]\p{Nd}+)*|.", numeral):
-        if match[0][0].isdecimal():
-            last = Decimal(_plain(match[0]).replace(".", "", max(_plain(match[0]).count(".") - 1, 0)) or 0)
+    for token in tokens:
+        if token[0].isdecimal():
+            last = _decimal_value(token)
             continue
-        value = Decimal(str(unicodedata.numeric(match[0])))
-        if value != int(value):
-            return None
+        number = factors.get(token) or unicodedata.numeric(token, 0.5)
+        if not float(number).is_integer():
+            return None  # a fraction, or a sign that Python's version of Unicode lacks
+        value = Decimal(int(number))
         if value < 10:
             last = value if last is None else last * 10 + value
-        elif value < 10000:
+        elif value < _MYRIAD:
             section += (1 if last is None else last) * value
             last = None
         else:
             total += (section + (last or 0) or 1) * value
             section, last = Decimal(0), None
     return total + section + (last or 0)
+
+
+def _decimal_value(token: str) -> Decimal:
+    if token.isdecimal() or _GROUPED.fullmatch(token):
+        return Decimal(_digits_of(token) or 0)
+    whole, _, fraction = _plain_digits(token).rpartition(".")
+    return Decimal(f"{whole.replace('.', '')}.{fraction}")
+
+
+@lru_cache(maxsize=64)
+def _numeral_patterns(language: str) -> tuple[regex.Pattern[str], regex.Pattern[str], dict[str, int]]:
+    """Return patterns of compound numerals and of their parts, and the words for factors in a language without spaces."""
+    factors = {
+        form[0]: value
+        for value, forms in _table(language).items()
+        for form in forms
+        if value >= 100 and len(form) == 1 and form[0].upper() == form[0]
+    }
+    words = "|".join(map(regex.escape, sorted(factors, key=len, reverse=True)))
+    sign = rf"(?:{words}|\p{{nt=Nu}})" if words else r"\p{nt=Nu}"
+    after_digits = rf"{_DIGITS}[ ]?{sign}(?:[ ]?{_DIGITS}[ ]?{sign}|{sign})*+(?:[ ]?{_DIGITS})?+"
+    return regex.compile(rf"{after_digits}|\p{{nt=Nu}}++"), regex.compile(rf"{_DIGITS}|{sign}"), factors
 
 
 @lru_cache(maxsize=1024)
@@ -279,12 +404,14 @@ def _spellings(value: int) -> tuple[tuple[int, ...], ...]:
     factor, rest = divmod(value, base)
     heads = [(factor * base,), *([(base,)] if factor == 1 else ((*head, base) for head in _spellings(factor)))]
     tails = _spellings(rest) if rest else ((),)
-    if base > 10 or factor > 1:
+    if base == _BASES[-1] and factor > 1:
+        found.append((factor * base,))  # compounds change the word for the ones
+    if base > _BASES[-1] or factor > 1:
         found += [(*head, *tail) for head in heads[:_MAX_SPELLINGS] for tail in tails[:_MAX_SPELLINGS]]
     if value in _YEARS:
         century, year = divmod(value, 100)
         found += [(century, 100, year), (century, year)] if year else [(century, 100)]
-        found += [(year,)] if year and year % 10 == 0 else []
+        found += [(year,)] if year > _BASES[-1] and year % _BASES[-1] == 0 else []
     return tuple(found)
 
 
@@ -307,6 +434,26 @@ def _powers(language: str) -> tuple[tuple[str, int], ...]:
         for form in forms
         if value >= _LARGE and len(form) == 1
     )
+
+
+@lru_cache(maxsize=64)
+def day_periods(language: str) -> re.Pattern[str]:
+    """Return a pattern of a number next to words for a part of the day in a language, without full stops."""
+    locale = locale_of(language)
+    forms = locale.day_periods["format"] if locale is not None else {}
+    names = {name.replace(".", "").casefold() for width in ("abbreviated", "wide") for name in forms[width].values()}
+    after, before = ("|".join(map(re.escape, sorted(kept))) for kept in (names, {each for each in names if len(each) > 2}))
+    return re.compile(rf"\d\W{{0,2}}(?:\w+\W+)?(?:{after})|(?:{before})\W{{0,2}}\d")
+
+
+@lru_cache(maxsize=64)
+def units(language: str) -> dict[str, tuple[tuple[float, float], ...]]:
+    """Return the words for units that metric countries convert, with scales and offsets to metric units."""
+    return {
+        word: tuple((float(scale), float(offset)) for scale, offset in map(str.split, factors.split("|")))
+        for _, factors, words in _rows("units.tsv", language)
+        for word in words.split("|")
+    }
 
 
 @lru_cache(maxsize=64)

@@ -1,7 +1,8 @@
 """Language detection among candidates, with a confidence that is low for short or ambiguous texts."""
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -17,15 +18,14 @@ _MAX_CHARACTERS = 2000
 # The prior probability that a text is in one of the candidates, and not in any other language of the model.
 _PRIOR_OF_CANDIDATES = 0.9
 
-# The confidence with which a text is in a target language that no model reads.
-_CERTAIN = 0.7
+_CERTAIN = 0.9  # the confidence of a language that is certain, of a text with enough words
 
 # A text is in the target language for certain: the probability among the two languages of a pair, and among all
 # languages, and the words that it must have. docs/decisions/text.md has the rates at which they err.
 _CERTAIN_OF_TWO = 0.97
 _CERTAIN_OF_ALL = 0.9
 _MIN_WORDS = 3
-_FIRST_LOOK = 300  # characters; a text that does not begin in the target language is not in it
+_FIRST_LOOK = 100  # characters; a text that does not begin in the target language is not in it
 
 # Languages whose label in the model differs from their tag.
 _LABELS: Mapping[str, str] = {"cmn": "zh", "fil": "tl", "in": "id", "iw": "he", "nb": "no", "ji": "yi"}
@@ -83,19 +83,45 @@ class Detector:
     def detect(self, text: str, target: str | None = None) -> Detection | None:
         """Return the most likely candidate; None for a text without letters.
 
-        A `target` that is no candidate is returned if the text is in it for certain: no model reads it, so that the
-        text is not translated.
+        A text is in the language of the `target`, which need not be a candidate, for certain or not at all: it would
+        not be translated.
         """
         candidates = self._candidates
-        if target is not None and (label := label_of(target)) not in candidates and label in _known_labels():
+        if target is None:
+            return next(iter(self._rank(text, candidates)), None)
+        label = label_of(target)
+        if label not in candidates and label in _known_labels():
             candidates = {**candidates, label: target}
         ranked = self._rank(text, candidates)
-        if not ranked:
-            return None
-        is_doubtful = candidates is not self._candidates and ranked[0].confidence < _CERTAIN
-        if is_doubtful and ranked[0].language == target:
-            return ranked[1] if len(ranked) > 1 else None
-        return ranked[0]
+        if ranked and label_of(ranked[0].language) == label and not _is_certain(text, ranked[0]):
+            others = [each for each in ranked if label_of(each.language) != label]
+            return others[0] if others else ranked[0] if label in self._candidates else None
+        return ranked[0] if ranked else None
+
+    def detect_all(self, texts: Iterable[str], target: str | None = None) -> list[Detection | None]:
+        """Return what `detect` returns of the texts of one call; short ones are in the language of the long ones."""
+        listed = list(texts)
+        found = [self.detect(text, target) for text in listed]
+        certain = Counter(
+            each.language for text, each in zip(listed, found, strict=True) if each and _is_certain(text, each)
+        )
+        if target is not None:
+            certain = Counter({tag: count for tag, count in certain.items() if label_of(tag) != label_of(target)})
+        if not certain:
+            return found
+        [(language, _)] = certain.most_common(1)
+        return [
+            self._of(language, text) if each is not None and not _is_certain(text, each) else each
+            for text, each in zip(listed, found, strict=True)
+        ]
+
+    def _of(self, language: str, text: str) -> Detection:
+        """Return this language with the probability that a text is in it."""
+        return next(each for each in self._rank(text, self._candidates) if each.language == language)
+
+
+def _is_certain(text: str, detection: Detection) -> bool:
+    return detection.confidence >= _CERTAIN and _has_words(text)
 
 
 class TargetDetector:

@@ -200,6 +200,8 @@ _PATTERNS: Sequence[tuple[SpanKind, str, str]] = (
 # A text without a match has none of the spans above. One class of characters takes a tenth of the time of all rows.
 _ANY = re.compile(r"[%{<$@#&\\/_\[\d~^+*]|[:=;](?=\S)|\.[A-Za-z]|!\w|!!|--|www\.|[^\x00-\u2189]")
 _NEEDED = [regex.compile(needed) for _, needed, _ in _PATTERNS]
+_SIGN_BEFORE = regex.compile(r"\p{Sc}\Z")
+_SIGN_BEHIND = regex.compile(rf"(?:\p{{Sc}}|[%‰])(?![\w%{{])|°[A-Za-z]?{_END}")
 # \X alone goes back from each letter of a flag to the first of a row of flags.
 _GRAPHEME_OR_WORD = regex.compile(r"[\w\p{M}]+|\p{Regional_Indicator}{1,2}+[\p{M}\u200d]*+|\X")
 UNSPACED = regex.compile(f"[{_UNSPACED}]")
@@ -220,7 +222,7 @@ def compile_patterns() -> None:
 
 def find_spans(text: str, unknown: UnknownCharacters) -> list[Span]:
     """Return the spans of a text in their order, without overlaps."""
-    found = _by_form(text) if _ANY.search(text) else []
+    found = [_with_signs(text, span) for span in _by_form(text)] if _ANY.search(text) else []
     if unknown.all_known(text):
         return found
     # No model reads an unknown character, so nothing with one may be part of a model's input.
@@ -246,6 +248,14 @@ def _by_form(text: str) -> list[Span]:
         ]
         found = _without_overlaps(found, others) if found else others
     return found
+
+
+def _with_signs(text: str, span: Span) -> Span:
+    """Return a placeholder with the signs of a quantity that touch it: `%s°C`, `{rate}%`, `$%.2f`."""
+    if span.kind is not SpanKind.PLACEHOLDER:
+        return span
+    before, behind = _SIGN_BEFORE.search(text, max(span.start - 1, 0), span.start), _SIGN_BEHIND.match(text, span.end)
+    return Span(span.start - (before is not None), span.end if behind is None else behind.end(), SpanKind.PLACEHOLDER)
 
 
 def _unknown(text: str, unknown: UnknownCharacters) -> Iterator[Span]:

@@ -130,11 +130,11 @@ class TranslationService:
     async def detect(self, request: TranslationRequest, target: str | None = None) -> list[Detection | None]:
         """Return the language of each text, without its markup; None for a text without letters.
 
-        A text may be in the `target` language, too.
+        A text is in the `target` language for certain or not at all.
         """
 
         def detect_all() -> list[Detection | None]:
-            return [self._detect(text, request, target) for text in request.texts]
+            return self._detector.detect_all((self._visible(text, request) for text in request.texts), target)
 
         arrived = time.monotonic()
         deadline = Deadline.of(self._limits.deadline(request, arrived), arrived, time.monotonic)
@@ -143,9 +143,9 @@ class TranslationService:
         inline_characters = -1 if request.in_background else INLINE_CHARACTERS
         return await runner_for(size, request.format == "text", deadline, inline_characters)(detect_all)
 
-    def _detect(self, text: str, request: TranslationRequest, target: str | None) -> Detection | None:
+    def _visible(self, text: str, request: TranslationRequest) -> str:
         checkpoint()
-        return self._detector.detect(visible_text(text, request.format, request.markup), target)
+        return visible_text(text, request.format, request.markup)
 
     def _other_language(self, request: TranslationRequest, target: str, index: int) -> str | None:
         """Return the most likely language of a text besides the target; None if there is no other."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from babel import Locale
 from babel.core import get_global
 from babel.localedata import locale_identifiers
+from babel.units import UnknownUnitError, format_unit
 
 FOLDER = Path(__file__).parent
 VALUES = [*range(101), *range(200, 1000, 100), *(10**power for power in range(3, 13))]
@@ -32,6 +33,21 @@ OFFSETS = {
     "roc": [-1911],
 }
 
+# Units of the United States and the United Kingdom, and the scales and offsets of metric ones that replace them.
+UNITS = {
+    "area-acre": "0.404686 0|4046.86 0",
+    "length-foot": "0.3048 0|30.48 0|0.092903 0",
+    "length-inch": "2.54 0|25.4 0",
+    "length-mile": "1.609344 0|2.58999 0",
+    "length-yard": "0.9144 0",
+    "mass-ounce": "28.3495 0",
+    "mass-pound": "0.453592 0",
+    "speed-mile-per-hour": "1.609344 0",
+    "temperature-fahrenheit": "0.555556 -17.7778",
+    "temperature-generic": "0.555556 -17.7778",
+    "volume-gallon": "3.78541 0",
+}
+
 
 def main(preferences: Path) -> None:
     """Write both tables; `preferences` is CLDR's calendarPreferenceData.json."""
@@ -46,6 +62,10 @@ def main(preferences: Path) -> None:
         file.write("language\tvalue\twords\n")
         for (language, value), forms in sorted(words.items()):
             file.write(f"{language}\t{value}\t{'|'.join(' '.join(form) for form in shortest(forms))}\n")
+    with (FOLDER / "units.tsv").open("w", encoding="utf-8") as file:
+        file.write("language\tscales and offsets\twords\n")
+        for (language, factors), names in sorted(units().items()):
+            file.write(f"{language}\t{factors}\t{'|'.join(sorted(names))}\n")
     with (FOLDER / "calendars.tsv").open("w", encoding="utf-8") as file:
         file.write("language\toffsets\n")
         for language, offsets in sorted(calendars(preferences).items()):
@@ -90,6 +110,22 @@ def compact() -> Iterator[tuple[str, int, str]]:
                     yield language_of(tag), 10**exponent, text
 
 
+def units() -> dict[tuple[str, str], set[str]]:
+    """Return the words for units, of each language and each replacement."""
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for tag in locale_identifiers():
+        for unit, factors in UNITS.items():
+            for length in ("long", "short"):
+                for number in (1, 2, 5):
+                    try:
+                        words = WORD.findall(format_unit(number, unit, length, locale=tag).casefold())
+                    except UnknownUnitError:
+                        continue
+                    if words and (len(words[0]) > 2 or not words[0].isascii()):
+                        found[language_of(tag), factors].update(words[: len(words) == 1 or unit.startswith("temp")])
+    return {key: words for key, words in found.items() if words}
+
+
 def language_of(tag: str) -> str:
     """Return the primary language of a tag."""
     language = tag.partition("_")[0]
@@ -98,6 +134,8 @@ def language_of(tag: str) -> str:
 
 def beginning(word: str) -> str:
     """Return a word without the part that changes in most inflections."""
+    if unicodedata.bidirectional(word[0]) in ("AL", "R"):
+        return word[: max(len(word) - 2, 3)]  # endings of Semitic languages
     return word[: len(word) - len(word) // 4] if word.upper() != word else word
 
 

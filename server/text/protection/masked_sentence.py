@@ -5,11 +5,11 @@ has each of them exactly once, or it lost some.
 """
 
 import unicodedata
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -106,6 +106,7 @@ class MaskedSentence:
     _moved: list[tuple[int, int]] = field(
         default_factory=list
     )  # from these places on, unit and input differ by so much
+    _words: list[Range] | None = None  # of the unit, once tags need them
 
     @property
     def is_plain(self) -> bool:
@@ -228,15 +229,13 @@ class MaskedSentence:
             writer.text += " "
 
     def _word_of(self, part: _Shown) -> int:
-        return self._places[part.span.start] if self.unit.tags else 0
+        return bisect_left(self._unit_words, (part.span.start,)) if self.unit.tags else 0
 
-    @cached_property
+    @property
     def _unit_words(self) -> list[Range]:
-        return unit_words(self.unit, (self.start, self.end))
-
-    @cached_property
-    def _places(self) -> dict[int, int]:
-        return {start: index for index, (start, _) in enumerate(self._unit_words)}
+        if self._words is None:
+            self._words = unit_words(self.unit, (self.start, self.end))
+        return self._words
 
     def _input_words(self) -> list[Range]:
         """Return the ranges of the unit's words in the model input; that of a symbol that is left out is empty."""
@@ -277,13 +276,14 @@ class MaskedSentence:
         if not self.unit.tags:
             return None
         found = self._links(attention, text, writer.answer_words, self._input_words(), writer.anchors)
+        written = {text[start:end] for start, end in writer.answer_words}
         suffixes = [
             index
             for index, ((before, _), (start, end)) in enumerate(pairwise(self._unit_words), 1)
             if self._unit_words[index - 1][1] == start
             and self.unit.text[before].isdigit()
             and self.unit.text[start].isalpha()
-            and self.unit.text[start:end] not in text
+            and self.unit.text[start:end] not in written
         ]
         return Block(self._unit_words, writer.words, found, [index for index, _ in writer.anchors], suffixes)
 

@@ -213,7 +213,7 @@ def _measure(siblings: Sequence[_Placed], limits: Range, words: _Words, source: 
                 each.end += each.end < high and target[each.end].isspace()
         else:
             each.start = each.end = _position(each, words, source, target)
-            if tag.start < tag.end:  # around white space
+            if source[tag.start : tag.end].isspace():
                 while each.end < high and target[each.end].isspace():
                     each.end += 1
         each.start = min(max(each.start, low), high)

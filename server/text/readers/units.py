@@ -97,6 +97,8 @@ class Unit:
 
     def masked(self, mask: str, start: int = 0, end: int | None = None) -> str:
         """Return `text[start:end]` with each character of protected spans replaced by `mask`, in the same length."""
+        if not self.protected:
+            return self.text[start:end]
         return self._replaced(lambda length, _: mask * length, start, len(self.text) if end is None else end)
 
     def segmentable(self) -> str:
