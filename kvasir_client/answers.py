@@ -232,11 +232,15 @@ class ErrorInfo:
 
 @dataclass(frozen=True, slots=True)
 class DocumentDetails:
-    """Numbers of sentences of a document that need attention: `kept` by reason. `quality` is the mean of the texts."""
+    """Numbers of sentences of a document that need attention: `kept` by reason. `quality` is the mean of the texts.
+
+    `numbers_differ` counts sentences with a lost or an invented number.
+    """
 
     kept: dict[str, int] | None = None
-    recovered: int | None = None
+    repaired: int | None = None
     incomplete: int | None = None
+    numbers_differ: int | None = None
     low_quality: int | None = None
     quality: float | None = None
 
