@@ -95,6 +95,7 @@ FORMATS: Mapping[str, DocumentFormat] = MappingProxyType(
             DocumentFormat(".srt", "application/x-subrip", srt.rewrite, _TEXT),
             DocumentFormat(".vtt", "text/vtt", vtt.rewrite, _TEXT),
             DocumentFormat(".ass", "text/x-ssa", ass.rewrite, _TEXT),
+            DocumentFormat(".ssa", "text/x-ssa", ass.rewrite, _TEXT),
             DocumentFormat(".po", "text/x-gettext-translation", po.rewrite),
             DocumentFormat(".xliff", "application/xliff+xml", xliff.rewrite, _MARKUP),
             DocumentFormat(".xlf", "application/xliff+xml", xliff.rewrite, _MARKUP),
