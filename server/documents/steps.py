@@ -11,7 +11,7 @@ from pathlib import Path
 import regex
 
 from server.documents.formats.registry import DocumentFormat
-from server.documents.fragment import AllFragments, Fragment, Rewrite, joined, num_characters, texts_in
+from server.documents.fragment import AllFragments, CheckedRewrite, Fragment, joined, num_characters, texts_in
 from server.documents.input.density import PARAGRAPHS
 from server.documents.input.limits import FileLimits
 from server.documents.markup.messages import FragmentParts, fragment_parts
@@ -46,7 +46,7 @@ class DocumentSteps:
         self._kind = kind
         self._limits = limits
         self._files = ExitStack()
-        self._steps: Rewrite | None = None
+        self._steps: CheckedRewrite | None = None
         self._is_read = False  # and `_window` has all of its fragments
         self._window: list[Fragment] = []
         self._parts: list[FragmentParts] = []  # of its fragments
@@ -97,7 +97,7 @@ class DocumentSteps:
         """Return the different texts of the window."""
         return list(dict.fromkeys(part for parts in self._parts for is_text, part in parts if is_text))
 
-    def _begin(self, *, is_written: bool) -> Rewrite:
+    def _begin(self, *, is_written: bool) -> CheckedRewrite:
         self._files.close()
         read = self._files.enter_context(self._source.open("rb"))
         written = self._files.enter_context(self._sink.open("wb")) if is_written else None
@@ -109,7 +109,8 @@ class DocumentSteps:
         steps = self._steps or self._begin(is_written=True)
         try:
             self._window = next(steps) if translations is None else steps.send(translations)
-        except StopIteration:
+        except StopIteration as end:
+            self.num_translated -= end.value or 0
             self._window, self._parts = [], []
             return None
         except RecursionError:
