@@ -8,8 +8,7 @@ its own, {nom N} no determiner, and {er:N} is a pronoun. M is a second noun, B a
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from datetime import date
 from pathlib import Path
 from random import Random
@@ -22,7 +21,17 @@ from babel.numbers import format_decimal
 
 from model.training.parallel_text import read_pairs
 from model.training.translation_memory import Pair
-from model.training.word_forms import OTHER_KIND, Filling, Grammar, MisfitError, Noun, Row, read_nouns, rows
+from model.training.word_forms import (
+    EVERYDAY_NOUNS,
+    OTHER_KIND,
+    Filling,
+    Grammar,
+    MisfitError,
+    Noun,
+    Row,
+    read_nouns,
+    rows,
+)
 
 _LOCALES: Final = (Locale.parse("en"), Locale.parse("de"))
 _SLOT: Final = re.compile(r"\{([^{}]+)\}")
@@ -83,29 +92,27 @@ class Items:
         return shared | english, shared | german
 
 
-@dataclass(slots=True)
 class SentenceMaker:
-    """Generator of pairs; equal seeds give equal pairs."""
+    """Generator of pairs; equal seeds give equal pairs. The second noun of a frame is one of these."""
 
-    random: Random
-    _grammar: Grammar = field(default_factory=Grammar)
-    _seconds: dict[str, list[Noun]] = field(default_factory=dict)
-
-    def with_nouns(self, nouns: Sequence[Noun], num_frames: int) -> Iterator[Pair]:
-        """Yield pairs for every noun in up to this number of frames; in twice as many if its kind is known."""
+    def __init__(self, random: Random, nouns: Iterable[Noun]) -> None:
+        self._random = random
+        self._grammar = Grammar()
+        self._frames = [(row["noun"].split("|"), row) for row in rows("frames")]
+        self._seconds: dict[str, list[Noun]] = {}
         for noun in nouns:
             if noun.english_plural and noun.oblique:
                 self._seconds.setdefault(noun.kind, []).append(noun)
-        frames = [(row["noun"].split("|"), row) for row in rows("frames")]
-        for noun in nouns:
-            own, common = (
-                self.random.sample(fitting, len(fitting))
-                for fitting in ([row for kinds, row in frames if kind in kinds] for kind in (noun.kind, _ANY_KIND))
-            )
-            number = num_frames if noun.kind == OTHER_KIND else 2 * num_frames
-            num_own = int(number * _OWN_SHARE)
-            pairs = (self._filled(row, noun) for row in [*own[:num_own], *common, *own[num_own:]])
-            yield from [pair for pair in pairs if pair is not None][:number]
+
+    def with_noun(self, noun: Noun, number: int) -> list[Pair]:
+        """Return up to this number of pairs, each in another frame, most of them in frames for the kind of the noun."""
+        own, common = (
+            self._random.sample(fitting, len(fitting))
+            for fitting in ([row for kinds, row in self._frames if kind in kinds] for kind in (noun.kind, _ANY_KIND))
+        )
+        num_own = int(number * _OWN_SHARE)
+        pairs = (self._filled(row, noun) for row in [*own[:num_own], *common, *own[num_own:]])
+        return [pair for pair in pairs if pair is not None][:number]
 
     def _filled(self, frame: Row, noun: Noun) -> Pair | None:
         nouns = {"N": noun}
@@ -113,12 +120,12 @@ class SentenceMaker:
             others = [other for other in self._seconds.get(frame["second"], ()) if other.german != noun.german]
             if not others:
                 return None
-            nouns["M"] = self.random.choice(others)
+            nouns["M"] = self._random.choice(others)
         adjectives = rows("adjectives")
         common = [row for row in adjectives if row["kinds"] == _ANY_KIND]
         fitting = [row for row in adjectives if noun.kind in row["kinds"].split("|")]
-        first = self.random.choice(self.random.choice((fitting or common, common)))
-        second = self.random.choice([row for row in common if row != first])
+        first = self._random.choice(self._random.choice((fitting or common, common)))
+        second = self._random.choice([row for row in common if row != first])
         filling = Filling(nouns, {"A": first, "B": second})
         try:
             return (
@@ -138,7 +145,7 @@ class SentenceMaker:
 
     def with_items(self, number: int) -> Iterator[Pair]:
         """Yield pairs with times, dates, amounts and numbers, this many for every frame."""
-        items = Items(self.random)
+        items = Items(self._random)
         for frame in rows("frames"):
             if frame["noun"] == _NO_NOUN:
                 for _ in range(number):
@@ -184,8 +191,7 @@ class Evidence:
         together = sum(self._together[first, second] for first in forms[0] for second in forms[1])
         if together >= _MIN_TOGETHER:
             return together >= 0.12 * english or together >= max(0.3 * german, 0.03 * english)
-        is_rare = english <= _MIN_TOGETHER and (" " in noun.english or german < _COMMON)
-        return is_rare and noun.english_plural != ""
+        return english <= _MIN_TOGETHER and german < _COMMON and noun.english_plural != ""
 
 
 command = typer.Typer()
@@ -198,22 +204,31 @@ def main(
     parallel: Annotated[list[Path] | None, typer.Option(help="Pairs that show which translations are usual.")] = None,
     held_out: Annotated[list[Path] | None, typer.Option(help="File of columns with sentences to leave out.")] = None,
     num_nouns: Annotated[int, typer.Option(help="Most frequent nouns; those of known kinds come in addition.")] = 6500,
-    num_frames: Annotated[int, typer.Option(help="Sentences for a noun; twice as many if its kind is known.")] = 10,
+    num_frames: Annotated[
+        int, typer.Option(help="Sentences for a noun; twice as many of a known kind, thrice for everyday ones.")
+    ] = 10,
     num_items: Annotated[int, typer.Option(help="Sentences for a frame of times, dates, amounts or numbers.")] = 200,
     seed: Annotated[int, typer.Option(help="Equal seeds make equal files.")] = 1,
 ) -> None:
     """Make sentences of a table of nouns, for the training of English and German models."""
-    known = sorted(read_nouns(nouns), key=lambda noun: -noun.frequency)
+    everyday = read_nouns(EVERYDAY_NOUNS)
+    words = {word for noun in everyday for word in (noun.english, noun.german)}
+    known = [noun for noun in read_nouns(nouns) if words.isdisjoint((noun.english, noun.german))]
     if parallel:
         evidence = Evidence(known, (pair for path in parallel for pair in read_pairs(path)))
         known = list(filter(evidence.supports, known))
-    known = [noun for place, noun in enumerate(known) if place < num_nouns or noun.kind != OTHER_KIND]
-    maker = SentenceMaker(Random(seed))
-    made = [*maker.with_nouns(known, num_frames), *maker.with_verbs(), *maker.with_items(num_items)]
+    known.sort(key=lambda noun: -noun.frequency)
+    of_kinds = [noun for noun in known if noun.kind != OTHER_KIND]
+    frequent = [noun for noun in known[:num_nouns] if noun.kind == OTHER_KIND]
+    random = Random(seed)
+    maker = SentenceMaker(random, [*everyday, *of_kinds])
+    made = [*maker.with_verbs(), *maker.with_items(num_items)]
+    for factor, group in ((3, everyday), (2, of_kinds), (1, frequent)):
+        made += [pair for noun in group for pair in maker.with_noun(noun, factor * num_frames)]
     lines = (line for path in held_out or () for line in path.read_text("utf-8").splitlines())
     left_out = {_comparable(column) for line in lines for column in line.split("\t")}
     pairs = [pair for pair in dict.fromkeys(made) if left_out.isdisjoint(map(_comparable, pair))]
-    maker.random.shuffle(pairs)
+    random.shuffle(pairs)
     output.write_text("".join(f"{english}\t{german}\n" for english, german in pairs), "utf-8")
     typer.echo(f"{len(pairs)} pairs are in {output}")
 

@@ -3,6 +3,7 @@
 import lzma
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +18,7 @@ _UNCOUNTED_KINDS: Final = ("ailment", "drink", "weather")
 _MISSING: Final = "-"
 
 OTHER_KIND: Final = "other"
+EVERYDAY_NOUNS: Final = _FOLDER / "nouns.en-de.tsv"
 
 Row = Mapping[str, str]
 
@@ -67,21 +69,34 @@ def rows(name: str) -> tuple[Row, ...]:
     return tuple(dict(zip(header, columns, strict=True)) for columns in table)
 
 
-def read_nouns(path: Path) -> Iterator[Noun]:
-    """Yield the nouns of a table that can be inflected.
+def read_nouns(path: Path) -> list[Noun]:
+    """Return the nouns of a table that can be inflected.
 
     A line has English, German, gender (m, f or n), English plural, German plural and frequency, separated by tabs.
     """
+    nouns = list(_inflected(path))
+    # A compound has the gender of its last part: in a table, too, except for errors.
+    genders: dict[str, Counter[str]] = {}
+    for noun in nouns:
+        genders.setdefault(_head(noun), Counter())[noun.gender] += 1
+    return [noun for noun in nouns if 2 * genders[_head(noun)][noun.gender] >= genders[_head(noun)].total()]
+
+
+def _head(noun: Noun) -> str:
+    """Return the last part of a noun that is in the lists of kinds, or else all of it."""
+    entry, kind = _entry(noun.german, "kinds") or ("", OTHER_KIND)
+    return noun.german if kind == OTHER_KIND else entry
+
+
+def _inflected(path: Path) -> Iterator[Noun]:
     open_file = lzma.open if path.suffix == ".xz" else open
     with open_file(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             english, german, gender, *plurals, frequency = line.rstrip("\n").split("\t")
             if not all(map(_is_plural, (english, german), plurals)):
                 plurals = ["", ""]
-            kind = _entry(german, "kinds") or OTHER_KIND
-            if _entry(german, "declension") == "left_out" or not (
-                plurals[0] or _has_singular(english, german, gender, kind)
-            ):
+            _, kind = _entry(german, "kinds") or ("", OTHER_KIND)
+            if _declension(german) == "left_out" or not (plurals[0] or _has_singular(english, german, gender, kind)):
                 continue
             if gender == "m" and german == plurals[1] + "r":
                 continue  # declined as an adjective
@@ -102,11 +117,16 @@ def _has_singular(english: str, german: str, gender: str, kind: str) -> bool:
 
 def _oblique(german: str, plural: str) -> str | None:
     """Return accusative and dative of a masculine noun."""
-    if _entry(german, "declension") == "strong":
+    if _declension(german) == "strong":
         return german
     if plural in (german + "n", german + "en"):
         return plural
     return None if not plural and _follows("weak", german) else german
+
+
+def _declension(german: str) -> str:
+    _, name = _entry(german, "declension") or ("", "")
+    return name
 
 
 def _dative(plural: str) -> str:
@@ -130,9 +150,10 @@ def _entries(name: str) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(entries, key=lambda entry: -len(entry[0])))
 
 
-def _entry(word: str, name: str) -> str | None:
+def _entry(word: str, name: str) -> tuple[str, str] | None:
+    """Return the longest entry that a word ends with, and the name of its list."""
     whole = f"={word.lower()}"
-    return next((found for entry, found in _entries(name) if whole.endswith(entry)), None)
+    return next((entry for entry in _entries(name) if whole.endswith(entry[0])), None)
 
 
 class Grammar:

@@ -83,16 +83,16 @@ def test_frames_name_kinds_items_and_columns_that_there_are() -> None:
 
 
 def test_every_frame_makes_sentences_without_slots() -> None:
-    maker = SentenceMaker(Random(1))
     kinds = list(word_forms._lists("kinds"))
     nouns = [Noun(f"x{kind}", f"X{kind}", "f", "xs", "Xs", 4.0, kind, f"X{kind}") for kind in [*kinds, *kinds]]
     nouns += [Noun("y", "Y", "f", "", "", 4.0, kind, "Y") for kind in kinds]
     nouns += [Noun("z", "Z", "f", "zs", "Zs", 4.0, kind, "Z") for kind in kinds]
-    list(maker.with_nouns(nouns, 1))
+    maker = SentenceMaker(Random(1), nouns)
     frames = [frame for frame in rows("frames") if frame["noun"] != "-"]
     filled = [frame for frame in frames if any(maker._filled(frame, noun) for noun in nouns)]
     assert filled == frames
-    for pair in [*maker.with_nouns(nouns, 1000), *maker.with_verbs(), *maker.with_items(1)]:
+    made = [pair for noun in nouns for pair in maker.with_noun(noun, 1000)]
+    for pair in [*made, *maker.with_verbs(), *maker.with_items(1)]:
         assert not re.search(r"[{}]|  | [.,?!]|\.\.|^[a-zäöü]", "\n".join(pair), re.MULTILINE), pair
 
 
@@ -175,6 +175,12 @@ def test_plurals_of_compounds_and_nouns_that_are_adjectives_are_left_out(tmp_pat
     assert (noun.english, noun.english_plural, noun.german_plural) == ("coal", "", "")
 
 
+def test_a_compound_with_another_gender_than_its_last_part_is_left_out(tmp_path: Path) -> None:
+    lines = ["a\tHoftor\tn\t\t\t4", "b\tWandregal\tn\t\t\t4", "c\tRegal\tn\t\t\t4", "d\tEckregal\tm\t\t\t4"]
+    found = read_nouns(_table(tmp_path, "\n".join(lines) + "\n"))
+    assert [noun.german for noun in found] == ["Hoftor", "Wandregal", "Regal"]
+
+
 def test_the_end_of_a_compound_decides_what_it_names(tmp_path: Path) -> None:
     lines = ["a\tDachfenster\tn\t\t\t4", "b\tGarten\tm\t\t\t4", "c\tEinfluss\tm\t\t\t4", "d\tFluss\tm\t\t\t4"]
     assert [noun.kind for noun in read_nouns(_table(tmp_path, "\n".join(lines) + "\n"))] == [
@@ -223,7 +229,19 @@ def test_the_command_makes_different_pairs_again_from_one_seed(tmp_path: Path) -
     assert lines != _made(tmp_path, "--num-items", "2", "--seed", "2")
     assert len(lines) == len(set(lines))
     assert all(line.count("\t") == 1 for line in lines)
-    assert sum("nephew" in line for line in lines) >= 15
+    assert sum("oar" in line for line in lines) >= 10
+
+
+def test_everyday_nouns_come_before_those_of_the_table(tmp_path: Path) -> None:
+    everyday = read_nouns(word_forms.EVERYDAY_NOUNS)
+    assert len(everyday) == word_forms.EVERYDAY_NOUNS.read_text("utf-8").count("\n")
+    wrong = "".join(f"{noun.english}\tXylophon\tn\t\t\t7\n" for noun in everyday)
+    path = _table(tmp_path, wrong)
+    result = CliRunner().invoke(made_sentences.command, [str(path), str(tmp_path / "out"), "--num-items", "1"])
+    assert result.exit_code == 0
+    made = (tmp_path / "out").read_text("utf-8")
+    assert "Xylophon" not in made
+    assert all(noun.german in made for noun in everyday)
 
 
 def test_held_out_sentences_are_not_made(tmp_path: Path) -> None:
