@@ -199,7 +199,7 @@ def filter_pairs(context: typer.Context) -> None:
 
 @app.command(cls=ForwardingCommand)
 def calibrate(context: typer.Context) -> None:
-    """Teach a bundle to estimate the quality of its translations."""
+    """Teach a bundle what it copies, which repairs it gains from, and how good its translations are."""
     with one_line_errors(), needs_extra("train"):
         from library.calibration import calibrate as calibration
 
@@ -304,6 +304,8 @@ def export(
                 write_marian_npz(read_checkpoint(checkpoint), staging, lambda message: typer.echo(message, err=True))
             typer.echo(f"{checkpoint} is in {bundle}: marian-decoder -c {bundle}/decoder.yml")
             return
+        from library.copying import add_copying
+
         written = export_bundle(
             checkpoint,
             bundle,
@@ -314,6 +316,7 @@ def export(
             target or (),
             config,
         )
+        add_copying(written, lambda message: typer.echo(message, err=True))
         typer.echo(f"{written.config.name} is in {written.path}: kvasir serve --model {written.path}")
 
 

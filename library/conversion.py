@@ -6,6 +6,7 @@ from pathlib import Path
 from bundle.loading import Bundle
 from bundle.tensors import Precision
 from export.exporter import export_bundle
+from library.copying import add_copying
 from model.checkpoints.hugging_face_files import CheckpointFolder
 
 
@@ -19,4 +20,5 @@ def convert(
     report: Callable[[str], None],
 ) -> Bundle:
     """Export a checkpoint whose origin is written into the bundle. `languages` are those of source and target."""
-    return export_bundle(CheckpointFolder(checkpoint, origin), folder, precision, name, report, *languages)
+    bundle = export_bundle(CheckpointFolder(checkpoint, origin), folder, precision, name, report, *languages)
+    return add_copying(bundle, report)

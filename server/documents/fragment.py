@@ -52,6 +52,8 @@ def as_window(fragments: list[Fragment], *, is_held: bool) -> list[Fragment]:
 
 # Yields fragments and receives their translations. A document that is small enough to be held yields `AllFragments`.
 Rewrite = Generator[list[Fragment], list[Fragment], None]
+# The same, and returns the number of translations that it did not write, if there may be any.
+CheckedRewrite = Generator[list[Fragment], list[Fragment], int | None]
 # Yields the fragments of one file of an archive, receives their translations, and returns the new content of the file.
 # Takes the content, the name, and whether the fragments must be yielded at once.
 RewritePart = Callable[[bytes, str, bool], Generator[list[Fragment], list[Fragment], bytes]]

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from lxml import etree
+
 from server.documents.fragment import Atom, Fragment, Wrap, shape, texts_in
 from server.documents.markup.items import Item, Kind
 from server.documents.markup.ooxml_rebuilding import Piece, Rebuilding, set_text
@@ -15,9 +17,10 @@ from server.documents.markup.units import Unit, find_units
 
 
 class Paragraph:
-    """The units of one paragraph."""
+    """The units of one paragraph. Elements that are `outdated` by any change are removed with it."""
 
-    def __init__(self, pieces: Sequence[Piece]) -> None:
+    def __init__(self, pieces: Sequence[Piece], outdated: Sequence[etree._Element] = ()) -> None:
+        self._outdated = outdated
         self._pieces: list[Piece] = []
         self._items: list[Item] = []
         self._wrap_styles(_merged(pieces))
@@ -39,6 +42,9 @@ class Paragraph:
                 self._fill(unit, translation)
             else:
                 Rebuilding(self._pieces, unit).rebuild(translation)
+        for element in self._outdated if has_changed else ():
+            if (parent := element.getparent()) is not None:
+                parent.remove(element)
         return has_changed
 
     def _wrap_styles(self, pieces: Sequence[Piece]) -> None:

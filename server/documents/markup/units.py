@@ -13,6 +13,7 @@ from server.interface.errors import DocumentTooComplex
 
 # Bounds the tree of one paragraph, which the serving process holds while its text is translated.
 _MAX_PARAGRAPH_NODES = 50_000
+_MAX_DEPTH = 256  # fragments are read by recursion
 
 
 @dataclass(slots=True)
@@ -40,7 +41,7 @@ class Unit:
 def find_units(items: Sequence[Item]) -> list[Unit]:
     """Return every unit with a letter in it, without the units inside `inner` items.
 
-    Raises `DocumentTooComplex` if a paragraph has more than 50,000 elements.
+    Raises `DocumentTooComplex` if a paragraph has more than 50,000 elements, or nests them more than 256 deep.
     """
     units = []
     for start, end in _stretches(items):
@@ -165,6 +166,11 @@ def _build(unit: Unit) -> Fragment:
         elif item.kind is Kind.OPEN:
             opened.append((index, len(unit.places)))
             stack.append([])
+            if len(opened) > _MAX_DEPTH:
+                raise DocumentTooComplex(
+                    f"the formatting of a paragraph may be nested {_MAX_DEPTH} deep. The one that begins with "
+                    f"{visible.strip()[:40]!r} has more"
+                )
         elif item.kind is Kind.CLOSE:
             children, (first, num_places) = joined(stack.pop()), opened.pop()
             if _has_words(children):

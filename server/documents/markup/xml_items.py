@@ -4,13 +4,12 @@ expat reports where every tag begins; the bytes in between are copied, so that o
 """
 
 import html
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat  # safe behind `check_prolog`: no entity is declared
 
 from server.documents.input import safe_xml
-from server.documents.markup.items import Attributes, Item, Kind, Role
+from server.documents.markup.items import Attributes, Item, Kind, Role, text_items
 from server.interface.errors import InvalidDocument
 
 # Returns the role of an element: by its expanded name ("uri local"), its attributes, and whether it lies in text.
@@ -18,7 +17,6 @@ Classify = Callable[[str, Attributes, bool], Role]
 
 _BLOCKS = (Role.BLOCK, Role.VERBATIM, Role.STRUCTURE)
 _OPAQUE = (Role.ATOM, Role.MARK, Role.BREAK, Role.SPACE)
-_WHITE_SPACE = re.compile(r"[ \t\r\n]+")
 _MAX_DEPTH = 256  # formats nest some twenty elements; fragments are read by recursion
 _CHUNK_BYTES = 1 << 16  # parsed at once; the items of a chunk are yielded before the next is parsed
 
@@ -126,14 +124,14 @@ class _Reader:
             self._other(raw)
             return
         context = self._contexts[-1]
-        text = html.unescape(raw)
-        if context is not Role.VERBATIM:
-            text = _WHITE_SPACE.sub(" ", text)
         if self._opaque is not None:
             self._opaque.append(raw)
-            self._opaque_text.append(text)
+            self._opaque_text.append(html.unescape(raw))
+        elif context is Role.STRUCTURE:
+            self._add(Item(Kind.BREAK, raw))
         else:
-            self._add(Item(Kind.BREAK if context is Role.STRUCTURE else Kind.TEXT, raw, text))
+            for item in text_items(raw, collapses_space=context is not Role.VERBATIM):
+                self._add(item)
 
     def _open(self, raw: str, tag: str, attributes: Attributes) -> None:
         if len(self._roles) + self._opaque_depth >= _MAX_DEPTH:

@@ -11,6 +11,7 @@ from itertools import islice
 import regex
 
 from server.interface.interruption import checkpoint
+from server.text.readers.icu_messages import message_parts
 from server.text.readers.unit_builder import UnitBuilder
 from server.text.readers.units import Document, Unit
 from server.text.readers.unknown_characters import UnknownCharacters
@@ -93,10 +94,15 @@ def _end_of_words(line: str) -> int:
 
 
 def _cell(text: str, unknown: UnknownCharacters) -> Iterator[str | Unit]:
-    builder = UnitBuilder(unknown)
-    _inline(text, builder)
-    unit = builder.build()
-    yield unit if unit.has_words else text
+    """Yield a text as a unit; the texts in the branches of an ICU message are units of their own."""
+    for is_text, part in message_parts(text):
+        if not is_text:
+            yield part
+            continue
+        builder = UnitBuilder(unknown)
+        _inline(part, builder)
+        unit = builder.build()
+        yield unit if unit.has_words else part
 
 
 def _inline(text: str, builder: UnitBuilder) -> None:

@@ -67,6 +67,7 @@ export default {
   "files.percent": "Nach {language}: {percent}",
   "files.sending": "Wird gesendet: {percent}",
   "files.done": "Auf {language}",
+  "files.someDone": "Auf {language}: {changed} von {texts} Texten",
   "files.download": "Herunterladen",
   "files.translated": "{name} ist übersetzt",
   "files.cancel": "Abbrechen",

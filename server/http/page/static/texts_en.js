@@ -67,6 +67,7 @@ export default {
   "files.percent": "Into {language}: {percent}",
   "files.sending": "Sending: {percent}",
   "files.done": "In {language}",
+  "files.someDone": "In {language}: {changed} of {texts} texts",
   "files.download": "Download",
   "files.translated": "{name} is translated",
   "files.cancel": "Cancel",

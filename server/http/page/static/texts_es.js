@@ -67,6 +67,7 @@ export default {
   "files.percent": "Al {language}: {percent}",
   "files.sending": "Enviando: {percent}",
   "files.done": "En {language}",
+  "files.someDone": "En {language}: {changed} de {texts} textos",
   "files.download": "Descargar",
   "files.translated": "{name} está traducido",
   "files.cancel": "Cancelar",

@@ -67,6 +67,7 @@ export default {
   "files.percent": "Traduction ({language}) : {percent}",
   "files.sending": "Envoi : {percent}",
   "files.done": "Langue : {language}",
+  "files.someDone": "Langue : {language}, {changed} textes sur {texts}",
   "files.download": "Télécharger",
   "files.translated": "{name} est traduit",
   "files.cancel": "Annuler",
