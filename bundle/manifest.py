@@ -150,7 +150,7 @@ Repair = Literal["numbers", "parts", "capitals"]
 
 
 class SpanCopying(_Strict):
-    """What the model copies, measured once: kinds of spans of a text, and masks that stand for all others.
+    """Kinds of spans that the model copies, measured once, and masks that stand for all others.
 
     `masks` are strings of the vocabulary that mean nothing, the most reliable first.
     """

@@ -20,7 +20,9 @@ from kvasir_client.async_client import AsyncClient
 from kvasir_client.client import Client
 from kvasir_client.details import (
     KeptSentence,
-    ProtectedItem,
+    NumberDifferences,
+    ProtectedSpan,
+    RepairedSentence,
     Sentence,
     SentenceQuality,
     TranslationDetails,
@@ -51,8 +53,10 @@ __all__ = [
     "Language",
     "Limits",
     "Models",
+    "NumberDifferences",
     "Overloaded",
-    "ProtectedItem",
+    "ProtectedSpan",
+    "RepairedSentence",
     "ResponseError",
     "Score",
     "Sentence",

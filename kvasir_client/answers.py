@@ -232,11 +232,15 @@ class ErrorInfo:
 
 @dataclass(frozen=True, slots=True)
 class DocumentDetails:
-    """Numbers of sentences of a document that need attention: `kept` by reason. `quality` is the mean of the texts."""
+    """Numbers of sentences of a document that need attention: `kept` by reason. `quality` is the mean of the texts.
+
+    `numbers_differ` counts sentences with a lost or an invented number.
+    """
 
     kept: dict[str, int] | None = None
-    recovered: int | None = None
+    repaired: int | None = None
     incomplete: int | None = None
+    numbers_differ: int | None = None
     low_quality: int | None = None
     quality: float | None = None
 
@@ -245,6 +249,7 @@ class DocumentDetails:
 class Document:
     """State of a document. `status` is "queued", "translating", "done" or "error"; `progress` is 0 to 1.
 
+    `num_texts` texts were found, and `num_translated` of them differ from their source (None until it is done).
     `details` is None if there is nothing to report.
     """
 
@@ -255,6 +260,8 @@ class Document:
     units_done: int
     num_units: int
     num_characters: int
+    num_texts: int = 0
+    num_translated: int | None = None
     seconds_remaining: float | None = None
     error: ErrorInfo | None = None
     details: DocumentDetails | None = None

@@ -28,8 +28,8 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class ProtectedItem:
-    """An item that had to survive the translation, such as a number, and the means that kept it."""
+class ProtectedSpan:
+    """A span that had to survive the translation, such as an address, and the means that kept it."""
 
     text: str
     kind: str
@@ -38,10 +38,26 @@ class ProtectedItem:
 
 @dataclass(frozen=True, slots=True)
 class KeptSentence:
-    """A sentence that was not translated, and the reason."""
+    """A text, or a sentence of low quality, that was not translated, and the reason."""
 
     text: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairedSentence:
+    """A source sentence that was decoded again, and what its first translation lacked."""
+
+    text: str
+    repair: str
+
+
+@dataclass(frozen=True, slots=True)
+class NumberDifferences:
+    """Numbers of a text without a counterpart in its translation, and numbers that only the translation has."""
+
+    missing: list[str] | None = None
+    invented: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +73,15 @@ class SentenceQuality:
 class TranslationDetails:
     """Reports on how a translation came about; None where there is nothing to report.
 
-    `other_address`, `recovered` and `incomplete` list source sentences: those with another form of address than the
-    requested one, those that were decoded again, and those whose translation lacks something.
+    `formality_mismatches` and `incomplete` list source sentences: those with another form of address than the requested
+    one, and those whose translation lacks something.
     """
 
-    protected: list[ProtectedItem] | None = None
+    protected: list[ProtectedSpan] | None = None
     kept: list[KeptSentence] | None = None
-    other_address: list[str] | None = None
-    recovered: list[str] | None = None
+    formality_mismatches: list[str] | None = None
+    repaired: list[RepairedSentence] | None = None
     incomplete: list[str] | None = None
+    numbers: NumberDifferences | None = None
     quality: list[SentenceQuality] | None = None
     low_quality: list[SentenceQuality] | None = None

@@ -14,8 +14,6 @@ class DecodingOptions(TypedDict, total=False):
     diversity_penalty: float
     early_stopping: bool
     if_already_target: str
-    if_incomplete: str
-    if_untranslatable: str
     length_penalty: float
     max_length_ratio: float
     max_new_tokens: int
@@ -30,6 +28,7 @@ class DecodingOptions(TypedDict, total=False):
     num_token_alternatives: int
     on_low_quality: str
     patience: float
+    repair: bool
     repetition_penalty: float
     required_phrases: Sequence[str]
     return_alignments: bool
@@ -106,8 +105,7 @@ class DocumentOptions(TypedDict, total=False):
     columns: str
     encoding: str
     if_already_target: str
-    if_incomplete: str
-    if_untranslatable: str
     min_quality: float
     on_low_quality: str
+    repair: bool
     return_quality: bool

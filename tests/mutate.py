@@ -55,7 +55,6 @@ _WORKERS = "tests/server/workers"
 _HTTP = "tests/server/http"
 _FORMATS = "tests/server/documents/formats"
 _READERS = "tests/server/text/readers"
-_PROTECTION = ("found_items", "protected_sentence", "model_input", "answer_writer", "sign_placement", "substitutes")
 # What `narrow_tests.py` misses.
 _TESTS: dict[str, tuple[str, ...]] = {
     "server/engine/scheduler.py": (
@@ -98,10 +97,6 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_ENGINE}/test_stream_tracker.py",
     ),
     "server/engine/decoding/loop_detection.py": (f"{_DECODING}/test_options.py",),
-    **dict.fromkeys(
-        (f"server/text/protection/{name}.py" for name in _PROTECTION),
-        ("tests/server/translation/test_items.py", "tests/server/text/test_model_input.py"),
-    ),
     "server/http/app.py": (f"{_HTTP}/test_api_keys.py", f"{_HTTP}/responses/test_descriptions.py"),
     "server/http/middleware/request_recorder.py": (
         f"{_HTTP}/middleware/test_refusal_sampling.py",
@@ -128,7 +123,6 @@ _TESTS: dict[str, tuple[str, ...]] = {
             "tests/faults/test_http.py",
         ),
     ),
-    "server/text/protection/answer_casing.py": ("tests/server/translation/test_casing.py",),
     "server/text/readers/html.py": (f"{_READERS}/test_markup.py",),
     "server/text/readers/unit_builder.py": (f"{_READERS}/test_markup.py", f"{_READERS}/test_plain_text.py"),
     "server/documents/markup/units.py": (

@@ -33,10 +33,8 @@ from server.engine.runners.onnx import OnnxRunner
 from server.interface.decoding_options import DecodingOptions
 from server.text.tokenizers.marian import MarianTokenizer
 from server.translation import pipeline
-from server.translation.plain_texts import PlainTextPath
+from server.translation.attempts import Attempts
 from server.translation.reading import TextReader
-from server.translation.restoration import Restorer
-from server.translation.sentence_encoder import SentenceEncoder
 
 OTHER = "event loop, calls and sentence cache"
 PARTS: tuple[tuple[str, object, tuple[str, ...]], ...] = (
@@ -52,14 +50,13 @@ PARTS: tuple[tuple[str, object, tuple[str, ...]], ...] = (
     ("search with required phrases, options", RequestDecoder, ("of", "replace_candidates", "annotate")),
     ("rest of the engine", Batch, ("add", "advance")),
     ("rest of the engine", Engine, ("step",)),
-    ("look for special lines", TextReader, ("may_be_special",)),
     ("tokenize", MarianTokenizer, ("encode", "count_tokens")),
     ("detokenize", MarianTokenizer, ("decode",)),
-    ("plain lines", PlainTextPath, ("_encode", "_assemble")),
-    ("special lines: read", TextReader, ("_read_all",)),
-    ("special lines: protect", SentenceEncoder, ("encode",)),
-    ("special lines: restore", Restorer, ("restore",)),
-    ("special lines: assemble", pipeline, ("assemble",)),
+    ("read, segment", TextReader, ("_read_all",)),
+    ("mask, encode", Attempts, ("_encode_all", "_encode_again")),
+    ("restore", Attempts, ("_restore_all",)),
+    ("check numbers", Attempts, ("_judge",)),
+    ("assemble", pipeline, ("assemble",)),
     ("load the model", BlockTranslator, ("__init__",)),
     (OTHER, BlockTranslator, ("advance",)),
 )

@@ -102,6 +102,7 @@ def translate(
 
         with _progress("paragraphs") as advance:
             result = translate_document_file(bundles, Path(source_file), Path(output), kind, options, advance)
+        typer.echo(f"{result.translated_texts} of {result.texts} texts translated", err=True)
     else:
         with opened(source_file, "rb") as lines, opened(output, "wb") as translations, _progress("lines") as advance:
             result = translate_file(bundles, lines, translations, options, advance)
@@ -133,7 +134,9 @@ def _progress(unit: str) -> Iterator[Callable[[int], None]]:
 
 
 def _as_json(result: OfflineStats) -> dict[str, float]:
-    counts = ("lines", "sentences", "decoded", "cached", "coalesced", "source_tokens", "target_tokens")
+    counts = ["lines", "sentences", "decoded", "cached", "coalesced", "source_tokens", "target_tokens"]
+    if result.texts:
+        counts += ["texts", "translated_texts"]
     digits = {"seconds": 3, "tokens_per_second": 1, "rows_per_step": 2}
     rounded = {name: round(getattr(result, name), places) for name, places in digits.items()}
     quality = {} if result.quality is None else {"quality": round(result.quality, 4), "low_quality": result.low_quality}

@@ -34,6 +34,7 @@ class DocumentJob:
     units_done: int
     num_units: int
     num_characters: int
+    num_texts: int
     seconds_remaining: float | None  # estimated, while it is being translated
     error: KvasirError | None
     report: DocumentReport
@@ -97,6 +98,7 @@ class StoredJob:
             self.units_done,
             self.size.num_units,
             self.size.num_characters,
+            self.size.num_texts,
             self.seconds_remaining(now),
             self.error,
             self.report,

@@ -35,6 +35,11 @@ class TimedSteps:
         self._steps = steps
         self._phases = phases
 
+    @property
+    def num_translated(self) -> int:
+        """Number of texts that differ from their source."""
+        return self._steps.num_translated
+
     async def measure(self) -> DocumentSize:
         """Read the whole document and return its size."""
         self._phases.enter("read")

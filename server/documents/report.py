@@ -1,4 +1,4 @@
-"""Summary of a document's translation: sentences that need attention, and the mean quality."""
+"""Summary of a document's translation: its texts, sentences that need attention, and the mean quality."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -8,8 +8,12 @@ from server.translation.types import KeepReason, TranslationResult
 
 @dataclass(slots=True)
 class DocumentReport:
-    """Numbers of sentences of each kind in all blocks of a document that were translated so far."""
+    """Numbers of sentences of each kind in all blocks of a document that were translated so far.
 
+    `num_translated` of its texts differ from their source; None until the end.
+    """
+
+    num_translated: int | None = None
     kept: Counter[KeepReason] = field(default_factory=Counter)
     repaired: int = 0
     incomplete: int = 0

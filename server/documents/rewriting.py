@@ -51,6 +51,11 @@ class Translate:
 class RewriteSteps(Protocol):
     """A document that is read and written step by step, in this process or in another."""
 
+    @property
+    def num_translated(self) -> int:
+        """Number of texts that differ from their source. Complete at the end."""
+        ...
+
     async def measure(self) -> DocumentSize:
         """Read the whole document and return its size. Called once, first."""
         ...
@@ -71,6 +76,11 @@ class InProcessRewrite:
 
     def __exit__(self, *_: object) -> None:
         self._steps.close()
+
+    @property
+    def num_translated(self) -> int:
+        """Number of texts that differ from their source."""
+        return self._steps.num_translated
 
     async def measure(self) -> DocumentSize:
         """Read the whole document and return its size."""
@@ -96,6 +106,7 @@ async def translate_document(
     fragments = await steps.advance(None)
     while fragments is not None:
         fragments = await steps.advance(await work.translate(fragments))
+    translate.report.num_translated = steps.num_translated
     translate.finish()
 
 

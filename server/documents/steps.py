@@ -3,6 +3,7 @@
 Both `rewriting` (in this process) and `isolation` (in another) drive a format through these functions.
 """
 
+import operator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,10 @@ from pathlib import Path
 import regex
 
 from server.documents.formats.registry import DocumentFormat
-from server.documents.fragment import AllFragments, Fragment, Rewrite, num_characters, texts_in
+from server.documents.fragment import AllFragments, CheckedRewrite, Fragment, joined, num_characters, texts_in
 from server.documents.input.density import PARAGRAPHS
 from server.documents.input.limits import FileLimits
+from server.documents.markup.messages import FragmentParts, fragment_parts
 from server.interface.errors import DocumentTooComplex, InvalidDocument
 
 # Characters of markup, placeholders and symbols, and ends of sentences: each takes the text pipeline 15 to 100 µs, a
@@ -24,16 +26,18 @@ _FREE_MARKS, _CHARACTERS_PER_MARK = 10_000, 10
 
 @dataclass(frozen=True, slots=True)
 class DocumentSize:
-    """Amount of text to translate in a document."""
+    """Amount of text to translate in a document: units are its different texts, of `num_texts` in all."""
 
     num_units: int
     num_characters: int
+    num_texts: int = 0
 
 
 class DocumentSteps:
     """Rewriting of one document from file to file. A small document is read once, any other first to measure it.
 
-    No window has a fragment twice: equal paragraphs get one translation.
+    No window has a fragment twice: equal paragraphs get one translation. `num_translated` counts the texts that their
+    translation has changed so far.
     """
 
     def __init__(self, source: Path, sink: Path, kind: DocumentFormat, limits: FileLimits) -> None:
@@ -42,9 +46,11 @@ class DocumentSteps:
         self._kind = kind
         self._limits = limits
         self._files = ExitStack()
-        self._steps: Rewrite | None = None
+        self._steps: CheckedRewrite | None = None
         self._is_read = False  # and `_window` has all of its fragments
         self._window: list[Fragment] = []
+        self._parts: list[FragmentParts] = []  # of its fragments
+        self.num_translated = 0
 
     def close(self) -> None:
         """Close the files."""
@@ -57,17 +63,16 @@ class DocumentSteps:
         """
         amount = _Amount(self._limits, self._source.stat().st_size)
         self._begin(is_written=True)
-        window = self._next(None)
-        self._is_read = window is None or isinstance(window, AllFragments)
+        texts = self._next_texts(None)
+        self._is_read = texts is None or isinstance(self._window, AllFragments)
         if self._is_read:
-            self._window = window or []
-            amount.add(self._window)
+            amount.add(self._window, texts or [])
         else:
             self._begin(is_written=False)
-            window = self._next(None)
-            while window is not None:
-                amount.add(window)
-                window = self._next(window)
+            texts = self._next_texts(None)
+            while texts is not None:
+                amount.add(self._window, texts)
+                texts = self._next_texts(self._window)
             self._begin(is_written=True)
         return amount.checked()
 
@@ -77,34 +82,41 @@ class DocumentSteps:
         Raises as `measure` does.
         """
         if self._is_read and translations is None:
-            return _distinct(self._window)
+            return self._texts()
         given: list[Fragment] | None = None
         if translations is not None:
-            translation_of = dict(zip(_distinct(self._window), translations, strict=True))
-            given = [translation_of[fragment] for fragment in self._window]
-        window = self._next(given)
-        self._window = window or []
-        return None if window is None else _distinct(window)
+            translation_of = dict(zip(self._texts(), translations, strict=True))
+            given = [
+                joined(node for is_text, part in parts for node in (translation_of[part] if is_text else part))
+                for parts in self._parts
+            ]
+            self.num_translated += sum(map(operator.ne, given, self._window))
+        return self._next_texts(given)
 
-    def _begin(self, *, is_written: bool) -> Rewrite:
+    def _texts(self) -> list[Fragment]:
+        """Return the different texts of the window."""
+        return list(dict.fromkeys(part for parts in self._parts for is_text, part in parts if is_text))
+
+    def _begin(self, *, is_written: bool) -> CheckedRewrite:
         self._files.close()
         read = self._files.enter_context(self._source.open("rb"))
         written = self._files.enter_context(self._sink.open("wb")) if is_written else None
         self._steps = self._files.enter_context(closing(self._kind.rewrite(read, written, self._limits)))
         return self._steps
 
-    def _next(self, translations: list[Fragment] | None) -> list[Fragment] | None:
+    def _next_texts(self, translations: list[Fragment] | None) -> list[Fragment] | None:
+        """Go on to the next window, and return its texts, or None at the end."""
         steps = self._steps or self._begin(is_written=True)
         try:
-            return next(steps) if translations is None else steps.send(translations)
-        except StopIteration:
+            self._window = next(steps) if translations is None else steps.send(translations)
+        except StopIteration as end:
+            self.num_translated -= end.value or 0
+            self._window, self._parts = [], []
             return None
         except RecursionError:
             raise InvalidDocument("the document is nested too deeply") from None
-
-
-def _distinct(fragments: list[Fragment]) -> list[Fragment]:
-    return list(dict.fromkeys(fragments))
+        self._parts = list(map(fragment_parts, self._window))
+        return self._texts()
 
 
 class _Amount:
@@ -113,11 +125,11 @@ class _Amount:
     def __init__(self, limits: FileLimits, num_bytes: int) -> None:
         self._limits = limits
         self._num_bytes = num_bytes
-        self._num_units = self._num_characters = self._num_marks = 0
+        self._num_units = self._num_characters = self._num_marks = self._num_texts = 0
 
-    def add(self, window: list[Fragment]) -> None:
-        """Add a window; raises `DocumentTooComplex` for a paragraph that is too long."""
-        fragments = _distinct(window)
+    def add(self, window: list[Fragment], fragments: list[Fragment]) -> None:
+        """Add a window with its different texts; raises `DocumentTooComplex` for a paragraph that is too long."""
+        self._num_texts += len(window)
         lengths = list(map(num_characters, fragments))
         if (longest := max(lengths, default=0)) > self._limits.max_paragraph_characters:
             begin = next(filter(str.strip, texts_in(fragments[lengths.index(longest)]))).strip()[:40]
@@ -138,4 +150,4 @@ class _Amount:
                 f"the texts of a document with {self._num_characters} characters may have {most} symbols, ends of "
                 f"sentences and characters of markup. They have {self._num_marks}"
             )
-        return DocumentSize(self._num_units, self._num_characters)
+        return DocumentSize(self._num_units, self._num_characters, self._num_texts)

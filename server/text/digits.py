@@ -28,8 +28,10 @@ _YEARS = range(1000, 2200)
 _CLOCK = re.compile(r"\d:\d\d")
 _QUARTERS = ("15", "30", "45")  # minutes that languages have words for
 _ROUNDING = 0.14  # of a quantity in another unit; half as much for large ones
-_ROUND = 20
+_ROUND = 100
 _MAX_WORD_CHARACTERS = 24
+_MAX_NUMBERS = 100
+_MAX_DIGITS = 40  # of a number; longer ones are codes, which are not judged
 _MAX_SHORT = 3  # characters of a word that is in many others by chance
 _MAX_SPELLINGS = 8
 _MAX_POWER = 15
@@ -62,15 +64,20 @@ def has_judged_numbers(text: str) -> bool:
 
 
 def compare(source: str, translation: str, source_language: str, target_language: str) -> NumberCheck:
-    """Return the lost and the invented numbers of a translation; none for a language without CLDR data."""
+    """Return the lost and the invented numbers of a translation.
+
+    There are none in a language without CLDR data, and none in lists of more than 100 numbers.
+    """
     sources, targets = _TOKEN.findall(source), _TOKEN.findall(translation)
     if sources == targets or sorted(map(_plain, sources)) == sorted(map(_plain, targets)):
         return NumberCheck()
     source_locale, target_locale = locale_of(source_language), locale_of(target_language)
-    if source_locale is None or target_locale is None:
+    if source_locale is None or target_locale is None or max(len(sources), len(targets)) > _MAX_NUMBERS:
         return NumberCheck()
     old, new = _Numbers(source, source_locale.language), _Numbers(translation, target_locale.language)
-    return NumberCheck(_unique(old.lacking_in(new)), _unique([*new.lacking_in(old, are_invented=True), *new.repeated_beyond(old)]))
+    return NumberCheck(
+        _unique(old.lacking_in(new)), _unique([*new.lacking_in(old, are_invented=True), *new.repeated_beyond(old)])
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -80,6 +87,8 @@ def _plain(token: str) -> str:
 
 
 def _plain_digits(token: str) -> str:
+    if token.isascii() and token.isdecimal():
+        return token
     return "".join(str(unicodedata.decimal(sign)) if sign.isdecimal() else "." for sign in token)
 
 
@@ -148,7 +157,8 @@ class _Numbers:
     def __init__(self, text: str, language: str) -> None:
         self._text = text
         self._language = language
-        self._words = number_words(language)
+        self._words = number_words(self._language)
+        self._quantities: dict[int, list[float]] = {}
         self._numbers = list(self._found())
         self._readings = {reading for number in self._numbers for reading in number.readings}
         self._parts = {part for number in self._numbers for part in number.parts}
@@ -174,7 +184,7 @@ class _Numbers:
             ):
                 continue
             if is_single or not (are_split or any(len(run) >= _MIN_DIGITS for run in number.runs)):
-                others = {key for each in unmatched for key in each.keys}
+                others = {run for each in unmatched for run in (*each.keys, *each.runs)}
                 if all(self._is_excused(part, others, other) for part in number.parts):
                     continue
             yield number.text
@@ -189,7 +199,7 @@ class _Numbers:
             for first, second in pairwise(self._numbers)
             if first.runs == second.runs
             and int("".join(first.runs)) > _MAX_UNJUDGED
-            and not any(map(str.isalpha, self._text[first.end : second.start]))
+            and self._text[first.end : second.start].isspace()
         }
 
     def _is_excused(self, part: int, others: set[str], other: "_Numbers") -> bool:
@@ -201,14 +211,18 @@ class _Numbers:
 
     def _is_put_otherwise(self, part: int, others: set[str], other: "_Numbers") -> bool:
         """Return whether an hour or a year is among the other text's numbers in another notation."""
-        if part <= 2 * _HOURS and (str(part - _HOURS) in others or str(part + _HOURS) in others):
-            return self._has_time or other._has_time
+        if part <= 2 * _HOURS and (self._has_time or other._has_time):
+            hours = other._keys if _CLOCK.search(self._text) and _CLOCK.search(other._text) else others
+            if not hours.isdisjoint((str(part - _HOURS), str(part + _HOURS))):
+                return True
+        if any(part - offset in _YEARS and str(part - offset) in others for offset in calendar_offsets(self._language)):
+            return True
         if part in _YEARS:
-            offsets = calendar_offsets(other._language) | {-offset for offset in calendar_offsets(self._language)}
             century, year = divmod(part, 100)
             return (
-                not others.isdisjoint(str(part + offset) for offset in offsets)
+                any(str(part + offset) in others for offset in calendar_offsets(other._language))
                 or f"{year:02}" in others
+                or (year % 10 == 0 and str(year // 10 + 1) in others)
                 or (year == 0 and (str(century + 1) in others or _reading(century + 1) in other._numerals))
             )
         years = [int(key) for key in others if len(key) == 4]
@@ -233,38 +247,55 @@ class _Numbers:
                 return True
             if any(_is_near(value, measured) and other._has_word(value) for value in range(1, _MAX_UNJUDGED + 1)):
                 return True
-        return any(
-            _is_near(value, quantity)
-            for each in candidates
-            if (quantity := other._in_metric_units(each))
-            for value in number.approximate_values
-        )
+        quantities = [other._spelled_quantities, *(other._in_metric_units(each) for each in candidates)]
+        return any(_is_near(value, quantity) for quantity in quantities for value in number.approximate_values)
+
+    @cached_property
+    def _spelled_quantities(self) -> list[float]:
+        """Return the quantities in metric units that small numbers in words may be, if the text has such a unit."""
+        words = set(_WORD.findall(self._folded))
+        found = [factors for word, factors in units(self._language).items() if word in words]
+        values = [value for value in range(1, _MAX_UNJUDGED + 1) if self._has_word(value)] if found else []
+        return [value * scale + offset for value in values for factors in found for scale, offset in factors]
 
     def _in_metric_units(self, number: _Number) -> list[float]:
-        if not (table := units(self._language)):
-            return []
+        if number.start in self._quantities:
+            return self._quantities[number.start]
+        table = units(self._language)
         after = _WORD.findall(self._text[number.end : number.end + _MAX_WORD_CHARACTERS].casefold())[:2]
         before = _WORD.findall(self._text[max(number.start - _MAX_WORD_CHARACTERS, 0) : number.start].casefold())[-1:]
         found = [table[word] for word in (*after, *before) if word in table]
         if not found and after and after[0].upper() == after[0]:  # what follows may not be apart
             found = [table[after[0][:end]] for end in range(1, len(after[0])) if after[0][:end] in table]
-        return [
+        self._quantities[number.start] = [
             value * scale + offset
-            for value in number.approximate_values
+            for value in (number.approximate_values if found else ())
             for factors in found
             for scale, offset in factors
         ]
+        return self._quantities[number.start]
 
     def _spells(self, value: int) -> bool:
-        return any(all(map(self._has_word, values)) for values in _spellings(value))
+        if any(all(map(self._has_word, values)) for values in _spellings(value)):
+            return True
+        # Compounds may change the word for the ones, but a word for the same tens with other ones is another number.
+        tens, ones = divmod(value, 10)
+        return (
+            1 < tens < 10
+            and ones > 0
+            and self._has_word(10 * tens)
+            and not any(self._has_word(10 * tens + other) for other in range(1, 10))
+        )
 
     def _has_word(self, value: int) -> bool:
         return any(all(map(self._has_beginning, form)) for form in self._words.get(value, ()))
 
     def _has_beginning(self, word: str) -> bool:
-        if len(word) > _MAX_SHORT or word.upper() == word:
+        is_apart = word.upper() != word or _is_right_to_left(word)
+        if len(word) > (_MAX_SHORT if is_apart else 1):
             return word in self._folded
-        return re.search(rf"\b{re.escape(word)}\w{{0,2}}\b", self._folded) is not None
+        before = r"\w{0,2}" if len(word) == _MAX_SHORT and _is_right_to_left(word) else ""
+        return re.search(rf"\b{before}{re.escape(word)}\w{{0,{len(word) - 1}}}\b", self._folded) is not None
 
     @cached_property
     def _has_time(self) -> bool:
@@ -293,6 +324,8 @@ class _Numbers:
 
     def _found(self) -> Iterator[_Number]:
         for match in _TOKEN.finditer(self._text):
+            if len(match[0]) > _MAX_DIGITS:
+                continue
             runs = list(_RUN.finditer(self._text, *match.span()))
             readings = _readings(match[0], [run[0] for run in runs])
             for found in [match] if readings else runs:
@@ -304,11 +337,15 @@ class _Numbers:
                     _reading_of(value) for first, last, value in self._compounds if first <= start and end <= last
                 }
                 texts = tuple(_plain_digits(run) for run in _RUN.findall(found[0]))
-                yield _Number(start, end, found[0], texts, frozenset(values), power, self._text[start - 1 : start] == ":")
+                yield _Number(
+                    start, end, found[0], texts, frozenset(values), power, self._text[start - 1 : start] == ":"
+                )
 
     def _power_after(self, end: int) -> int:
         """Return the power of ten of the word after a number."""
         rest = self._text[end : end + _MAX_WORD_CHARACTERS].lstrip(" -\u00a0\u202f").casefold()
+        if not rest[:1].isalpha():
+            return 0
         powers = [(len(word), power) for word, power in _powers(self._language) if rest.startswith(word)]
         return max(powers)[1] if powers else 0
 
@@ -316,6 +353,10 @@ class _Numbers:
 def _digits_of(text: str) -> str:
     """Return the digits of a number in ASCII, without its separators and the zeros before it."""
     return _plain(text).replace(".", "").lstrip("0")
+
+
+def _is_right_to_left(word: str) -> bool:
+    return unicodedata.bidirectional(word[0]) in ("AL", "R")
 
 
 def _is_near(value: float, others: list[float]) -> bool:
@@ -354,11 +395,13 @@ def _numeral_value(tokens: list[str], factors: dict[str, int]) -> Decimal | None
     total = section = Decimal(0)
     last: Decimal | None = None
     for token in tokens:
+        if len(token) > _MAX_DIGITS:
+            return None
         if token[0].isdecimal():
             last = _decimal_value(token)
             continue
-        number = factors.get(token) or unicodedata.numeric(token, 0.5)
-        if not float(number).is_integer():
+        number = factors.get(token) or float(unicodedata.numeric(token, -1) or 0)
+        if number < 0 or not float(number).is_integer():
             return None  # a fraction, or a sign that Python's version of Unicode lacks
         value = Decimal(int(number))
         if value < 10:
@@ -381,7 +424,7 @@ def _decimal_value(token: str) -> Decimal:
 
 @lru_cache(maxsize=64)
 def _numeral_patterns(language: str) -> tuple[regex.Pattern[str], regex.Pattern[str], dict[str, int]]:
-    """Return patterns of compound numerals and of their parts, and the words for factors in a language without spaces."""
+    """Return patterns of compound numerals and of their parts, and a language's words for powers of ten in them."""
     factors = {
         form[0]: value
         for value, forms in _table(language).items()
@@ -404,14 +447,12 @@ def _spellings(value: int) -> tuple[tuple[int, ...], ...]:
     factor, rest = divmod(value, base)
     heads = [(factor * base,), *([(base,)] if factor == 1 else ((*head, base) for head in _spellings(factor)))]
     tails = _spellings(rest) if rest else ((),)
-    if base == _BASES[-1] and factor > 1:
-        found.append((factor * base,))  # compounds change the word for the ones
     if base > _BASES[-1] or factor > 1:
         found += [(*head, *tail) for head in heads[:_MAX_SPELLINGS] for tail in tails[:_MAX_SPELLINGS]]
     if value in _YEARS:
         century, year = divmod(value, 100)
         found += [(century, 100, year), (century, year)] if year else [(century, 100)]
-        found += [(year,)] if year > _BASES[-1] and year % _BASES[-1] == 0 else []
+        found += [(year,), (year // 10 + 1,)] if year > _BASES[-1] and year % _BASES[-1] == 0 else []
     return tuple(found)
 
 
@@ -442,8 +483,9 @@ def day_periods(language: str) -> re.Pattern[str]:
     locale = locale_of(language)
     forms = locale.day_periods["format"] if locale is not None else {}
     names = {name.replace(".", "").casefold() for width in ("abbreviated", "wide") for name in forms[width].values()}
-    after, before = ("|".join(map(re.escape, sorted(kept))) for kept in (names, {each for each in names if len(each) > 2}))
-    return re.compile(rf"\d\W{{0,2}}(?:\w+\W+)?(?:{after})|(?:{before})\W{{0,2}}\d")
+    after = "|".join(map(re.escape, sorted(names)))
+    before = "|".join(re.escape(name) for name in sorted(names) if len(name) > len("pm"))
+    return re.compile(rf"(?<!\d)\d{{1,2}}\W{{0,2}}(?:\w{{1,20}}\W)?(?:{after})|(?:{before})\W{{0,2}}\d")
 
 
 @lru_cache(maxsize=64)

@@ -105,7 +105,7 @@ _PATTERNS: Sequence[tuple[SpanKind, str, str]] = (
     (
         SpanKind.PLACEHOLDER,
         r"##|__|%%|@@|\$\$|!!|~~|\*\*|==|\^\^|::",
-        r"(?P<fence>##|__|%%|@@|\$\$|::)[A-Za-z][\w.-]*?(?P=fence)(?!\w)"
+        r"(?P<fence>##|__|%%|@@|\$\$|::)[A-Za-z][\w.-]{0,80}?(?P=fence)(?!\w)"
         r"|(?P<fence>!!|~~|\*\*|==|\^\^)[A-Z][A-Z\d_.-]*(?P=fence)(?!\w)",
     ),
     # %NAME% $NAME$ @NAME@ #NAME# [NAME] [[name]]
@@ -121,7 +121,7 @@ _PATTERNS: Sequence[tuple[SpanKind, str, str]] = (
         r"%",
         rf"%\([\w.]++\){_FLAGS}[a-zA-Z]|%<\w++>{_FLAGS}[a-zA-Z]"
         rf"|(?<![\d%])%(?:\d{{1,2}}\$)?+{_FLAGS}{_CONVERSION}[A-Za-z]{{0,20}}+|(?<!%)%(?:\d{{1,2}}\$)?+{_FLAGS}{_CONVERSION}{_END}"
-        r"|(?:\d[\d.,]*[ \u00a0\u202f]?)?%%|(?<![\d\w%])%L?\d{1,2}(?![\w%])",
+        r"|(?:(?<![\d.,])\d[\d.,]*+[ \u00a0\u202f]?)?%%|(?<![\d\w%])%L?\d{1,2}(?![\w%])",
     ),
     # $NAME $user.name
     (SpanKind.PLACEHOLDER, r"\$", r"(?<![\w$])\$[A-Za-z_]\w*+(?:(?:\.|->)[A-Za-z_]\w*+)*+"),

@@ -21,3 +21,11 @@ def test_the_default_bundles_are_data_of_a_package_beside_the_others() -> None:
     assert {bundle.name for bundle in bundles} == {"en-de", "de-en"}
     missing = {path for bundle in bundles for path in bundle.iterdir()} - packed
     assert not missing
+
+
+def test_the_tables_of_the_text_side_are_in_the_wheel() -> None:
+    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    packed = {path for pattern in setuptools["package-data"]["server"] for path in (ROOT / "server").glob(pattern)}
+    tables = set((ROOT / "server" / "text").rglob("*.tsv"))
+    assert tables
+    assert tables <= packed

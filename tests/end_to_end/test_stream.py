@@ -73,10 +73,10 @@ def test_a_text_comes_long_before_its_end(served: Served) -> None:
         assert "event: done" in list(lines)
 
 
-def test_a_long_text_that_loses_items_comes_long_before_its_end_as_without_a_stream(served: Served) -> None:
-    text = " ".join(f"{sentence} It was on page {number}." for number, sentence in enumerate(SENTENCES * 2))
-    # A stream recovers no sentence that may be incomplete.
-    body: dict[str, object] = {"text": text, "if_incomplete": "flag"}
+def test_a_long_text_with_spans_comes_long_before_its_end_as_without_a_stream(served: Served) -> None:
+    text = " ".join(f"{sentence} It was in {{place_{number}}}." for number, sentence in enumerate(SENTENCES * 2))
+    # A stream is not repaired for missing parts.
+    body: dict[str, object] = {"text": text, "repair": False}
     with served.client() as client:
         with client.stream("POST", "/v1/translate", json=body | {"stream": True}) as answer:
             lines = answer.iter_lines()

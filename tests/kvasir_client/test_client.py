@@ -12,11 +12,12 @@ from kvasir_client import (
     ConnectionFailed,
     DocumentFailed,
     KeptSentence,
+    NumberDifferences,
     Overloaded,
-    ProtectedItem,
     ResponseError,
     TextDelta,
     TimedOut,
+    TranslationDetails,
     TranslationResult,
 )
 from kvasir_client.options import (
@@ -67,18 +68,24 @@ def test_details_are_read_into_their_types(client: Client) -> None:
 
 
 def test_reports_and_the_quality_are_read_into_their_types(client: Client) -> None:
-    text = "Good morning. Das ist schon ein deutscher Satz. The 3 houses are old."
-    found = client.translate(text, source="en", target="de", return_quality=True, min_quality=1)
+    written, german = "Good morning. The old houses of {owner} are there.", "Das ist schon ein deutscher Satz."
+    found, kept = client.translate([written, german], source="en", target="de", return_quality=True, min_quality=1)
+    assert kept.details == TranslationDetails(kept=[KeptSentence(german, "already_in_target_language")])
     assert found.quality is not None
     assert 0 < found.quality < 1
     details = found.details
     assert details is not None
-    assert details.kept == [KeptSentence("Das ist schon ein deutscher Satz.", "already_in_target_language")]
-    assert details.protected == [ProtectedItem("3", "number", "as_is")]
+    assert details.protected is not None
+    assert [(each.text, each.kind) for each in details.protected] == [("{owner}", "placeholder")]
     assert details.quality is not None
-    assert [each.text for each in details.quality] == ["Good morning.", "The 3 houses are old."]
+    assert [each.text for each in details.quality] == ["Good morning.", "The old houses of {owner} are there."]
     assert details.quality == details.low_quality
     assert client.translate("Good morning.", source="en", target="de").details is None
+
+
+def test_numbers_that_differ_are_named(client: Client) -> None:
+    found = client.translate("Good morning.", source="en", target="de", target_prefix="Die 347 Hunde")
+    assert found.details == TranslationDetails(numbers=NumberDifferences(invented=["347"]))
 
 
 def test_a_stream_gives_the_text_and_then_the_result(client: Client) -> None:

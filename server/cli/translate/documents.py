@@ -47,7 +47,7 @@ def translate_document_file(
     """Translate a document into `sink`, which is written only if the whole translation succeeds.
 
     `bundles` are one, or two that translate through a pivot language. `on_progress` receives the number of paragraphs
-    translated since its last call; `lines` of the result counts them.
+    translated since its last call; `lines` of the result counts them, and `texts` those that the document has.
     Raises `InvalidDocument`, `DocumentTooLarge`, `InvalidRequest` and errors of the engine.
     """
     check_document_options(options)
@@ -62,7 +62,9 @@ def translate_document_file(
 
     async def run(translate: Translate, unfinished: Path) -> None:
         with InProcessRewrite(source, unfinished, kind, _DOCUMENT_LIMITS) as steps:
-            await translate_document(steps, translate, await steps.measure(), advance)
+            size = await steps.measure()
+            await translate_document(steps, translate, size, advance)
+            stats.texts, stats.translated_texts = size.num_texts, steps.num_translated
 
     pool_options = PoolOptions(
         replicas=-(-(options.threads or usable_cpus()) // len(bundles)),

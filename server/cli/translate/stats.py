@@ -13,6 +13,8 @@ class OfflineStats:
     """
 
     lines: int = 0
+    texts: int = 0  # of a document
+    translated_texts: int = 0  # those that differ from their source
     sentences: int = 0
     decoded: int = 0
     cached: int = 0

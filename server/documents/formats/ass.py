@@ -16,10 +16,8 @@ from server.interface.errors import InvalidDocument
 _TAG = re.compile(r"(\{[^{}\n]*\})")
 _HARD_SPACE, _NO_BREAK_SPACE = "\\h", "\xa0"
 _BREAK = re.compile(r"(\\[Nn])")
-_DRAWING = re.compile(r"\{[^{}\n]*\\p[1-9][^{}\n]*\}")  # switches from text to shapes
 _MARKUP = CueMarkup(
     _TAG,
-    ("{",),
     read=lambda text: text.replace(_HARD_SPACE, _NO_BREAK_SPACE),
     write=lambda text: text.replace(_NO_BREAK_SPACE, _HARD_SPACE),
 )
@@ -68,8 +66,5 @@ def _dialogue_items(line: Line, num_fields: int, number: int) -> Iterator[Item]:
             f"invalid subtitles: line {number} must have {num_fields} fields. Given: {len(fields) + 1}"
         )
     yield Item(Kind.BREAK, line.text[: len(line.text) - len(text)])
-    if _DRAWING.search(text):
-        yield Item(Kind.BREAK, text)
-    else:
-        yield from _MARKUP.items(lines_of(text, _BREAK), number)
+    yield from _MARKUP.items(lines_of(text, _BREAK), number)
     yield Item(Kind.BREAK, line.end)

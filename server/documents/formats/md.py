@@ -15,6 +15,7 @@ from server.documents.markup.inline_markdown import inline_items, new_parser
 from server.documents.markup.item_rewriting import WriteText, rewritten
 from server.documents.markup.items import Item, Kind
 from server.documents.markup.line_wrapping import rewrap, with_one_line_end
+from server.documents.markup.template_code import end_of_front_matter
 from server.documents.markup.units import Unit
 from server.interface.errors import DocumentTooComplex
 
@@ -25,8 +26,6 @@ _MARKS = "[*_~`<&\\"
 _FREE_MARKS, _CHARACTERS_PER_MARK = 20_000, 20
 _MAX_BYTES = 5_000_000
 _MAX_LINES = 200_000  # the parser keeps some 200 bytes about each
-# YAML or TOML at the top of the file, with the lines around it.
-_FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\n(?:[^\n]*\n)*?\1[ \t]*(?:\n|\Z)")
 _NO_BREAK = "\0"  # in place of a space; no text has it
 _CELLS = ("th_open", "td_open")
 _NAMED_LINK = re.compile(r"\[([^\[\]]{1,999})\]\[([^\[\]]{1,999})\]")
@@ -48,7 +47,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encodin
 
 def markdown_items(text: str) -> Iterator[Item]:
     """Yield the file as items: everything but inline markup is a break. Raises `DocumentTooComplex`."""
-    body = _end_of_front_matter(text)
+    body = end_of_front_matter(text)
     lines = text[body:].split("\n")
     starts = [body]
     for line in lines:
@@ -102,11 +101,6 @@ def _named_once(written: str, source: str) -> str:
         return f"[{link[1]}]" if is_new else link[0]
 
     return _NAMED_LINK.sub(once, written)
-
-
-def _end_of_front_matter(text: str) -> int:
-    front_matter = _FRONT_MATTER.match(text)
-    return front_matter.end() if front_matter else 0
 
 
 def _places(

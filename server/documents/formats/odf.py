@@ -83,7 +83,9 @@ def _text_writer(unit: Unit) -> WriteText:
 def _role(tag: str, attributes: Attributes, is_in_text: bool) -> Role:
     """Return the role of an element. In a paragraph, any other is a field (page number) or may contain paragraphs."""
     if tag in _CELLS and (
-        attributes.get(_OFFICE + "value-type") not in _TEXT_TYPES or _TABLE + "formula" in attributes
+        attributes.get(_OFFICE + "value-type") not in _TEXT_TYPES
+        or _TABLE + "formula" in attributes
+        or _TABLE + "content-validation-name" in attributes  # of a list, say, of what the cell may contain
     ):
         return Role.BREAK
     if tag in _ROLES:

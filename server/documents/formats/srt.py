@@ -20,12 +20,12 @@ _BEGINS_WITH_TIME = re.compile(rf"\s*+{_TIME}")
 _NUMBER = re.compile(r"\s*+-?+[0-9]++\.?+[0-9]*+\s*+")
 # SubRip's tags, and the positions of SubStation Alpha that players also support: {\an8}.
 _TAG = re.compile(r"(</?(?:b|i|u|s|font)(?: [^<>\n]*)?>|\{\\[^{}\n]*\})", re.IGNORECASE)
-_MARKUP = CueMarkup(_TAG, ("{",))
+_MARKUP = CueMarkup(_TAG)
 _MAX_BYTES = 5_000_000
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
-    """Rewrite one paragraph a cue, or one a line in a dialogue. Translations get as many lines as their source."""
+    """Rewrite every cue, its sentences and speakers apart. Translations get as many lines as their source."""
     limits = replace(limits, max_part_bytes=min(limits.max_part_bytes, _MAX_BYTES))
     text, found = read_text(source, limits, encoding)
     items = _file_items(lines_of(text))

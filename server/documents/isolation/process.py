@@ -186,6 +186,7 @@ class IsolatedRewrite:
     """Rewriting of one document in a child process, as `rewriting.RewriteSteps`."""
 
     def __init__(self, process: DocumentProcess, max_cpu_seconds: float, on_long_step: Callable[[], None]) -> None:
+        self.num_translated = 0  # texts that differ from their source, known at the end
         self._process = process
         self._max_cpu_seconds = max_cpu_seconds
         self._on_long_step = on_long_step
@@ -193,7 +194,7 @@ class IsolatedRewrite:
     async def measure(self) -> DocumentSize:
         """Return the size of the document. Called once, first."""
         reply = await self._step(None)
-        return DocumentSize(cast(int, reply["num_units"]), cast(int, reply["num_characters"]))
+        return DocumentSize(*(cast(int, reply[name]) for name in ("num_units", "num_characters", "num_texts")))
 
     async def advance(self, translations: list[Fragment] | None) -> list[Fragment] | None:
         """Send translations of the last fragments, and return the next fragments, or None at the end."""
@@ -202,7 +203,10 @@ class IsolatedRewrite:
         if translations is not None:
             message = {"fragments": await in_thread(lambda: list(map(encode_fragment, translations)))}
         reply = await self._step(message)
-        return await in_thread(decode_fragments, reply["fragments"]) if reply["type"] == "fragments" else None
+        if reply["type"] == "fragments":
+            return await in_thread(decode_fragments, reply["fragments"])
+        self.num_translated = cast(int, reply["num_translated"])
+        return None
 
     async def _step(self, message: dict[str, object] | None) -> dict[str, object]:
         step = asyncio.ensure_future(self._process.request(message, self._max_cpu_seconds))

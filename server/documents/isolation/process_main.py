@@ -12,6 +12,7 @@ import socket
 import traceback
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -88,8 +89,7 @@ class _DocumentServer:
             return False
         try:
             signal.setitimer(signal.ITIMER_PROF, cast(float, message["max_cpu_seconds"]))
-            self._rewrite(message)
-            result = {"type": "done"}
+            result: dict[str, object] = {"type": "done", "num_translated": self._rewrite(message)}
         except EOFError:
             return False
         except MemoryError:
@@ -104,7 +104,8 @@ class _DocumentServer:
         self.send({**result, "is_free": is_free})
         return is_free
 
-    def _rewrite(self, message: dict[str, object]) -> None:
+    def _rewrite(self, message: dict[str, object]) -> int:
+        """Rewrite a document, and return the number of its texts that were translated."""
         source, sink = Path(cast(str, message["source"])), Path(cast(str, message["sink"]))
         options = cast(dict[str, Any], message["options"])
         options["columns"] = tuple(options["columns"])
@@ -118,10 +119,11 @@ class _DocumentServer:
         try:
             with closing(DocumentSteps(source, sink, kind, limits)) as steps:
                 size = steps.measure()
-                self.send({"type": "size", "num_units": size.num_units, "num_characters": size.num_characters})
+                self.send({"type": "size"} | asdict(size))
                 fragments = steps.advance(None)
                 while fragments is not None:
                     fragments = steps.advance(self._translated(fragments))
+                return steps.num_translated
         except OSError as error:
             if sink.stat().st_size < limits.max_uncompressed_bytes:
                 if is_full(error):

@@ -1,8 +1,11 @@
-"""Cues of subtitles as items: lines, tags and dialogues; translations get the lines of their source."""
+"""Cues of subtitles as items: lines, tags and speakers; translations get the lines of their source."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
+
+import regex
 
 from server.documents.markup.items import Item, Kind
 from server.documents.markup.line_wrapping import wrap_like
@@ -10,9 +13,26 @@ from server.documents.markup.units import Unit
 from server.interface.errors import InvalidDocument
 
 _LINE_END = re.compile(r"(\r\n|\n|\r)")
-_SPEAKER = ("-", "–", "—")  # begins a line of dialogue
 _MAX_CUE_CHARACTERS = 30_000
 _MAX_DEPTH = 64  # of tags in each other
+
+# In front of the words of a speaker, and not part of them: a dash, or the marks of live captions.
+_LEAD = regex.compile(r"(?:[-‐‑–—―]++(?!\d)|(?:>|＞|&gt;){2,})\s*+")
+# A word of a name has a capital letter, or a letter of a script without them.
+_NAME_WORD = r"[\p{Lu}\p{Lt}\p{Lo}\p{N}#][\w.'’#-]*+"
+_NAME = rf"{_NAME_WORD}(?:\s{_NAME_WORD}){{0,3}}+(?:\s?[(\[（][^()\[\]（）]{{1,40}}[)\]）])?+\s?(?::(?=\s|\Z)|：)"
+_NOTE = r"(?:[♩-♬🎵🎶]|(?<!\S)#(?!\S))"
+_SPEAKER = regex.compile(rf"{_LEAD.pattern}|[(\[（［【〔]|{_NOTE}|{_NAME}")
+_APART = regex.compile(rf"[(\[（［【〔][^()\[\]]*+[)\]）］】〕]|.*{_NOTE}|{_NAME}")  # a line on its own
+_SENTENCE_END = regex.compile(r"([\p{Sentence_Terminal}…‥])[\p{Pe}\p{Pf}\"'’]*+\Z")
+_MAYBE_END = ".…‥"  # also behind abbreviations and hesitation: a small letter goes on with the sentence
+
+# Of SubStation Alpha, which players of SubRip support too: {\i1} … {\i0}, {\c&H0000FF&} … {\c}, and {\r} for all.
+_OVERRIDE = regex.compile(r"\\(fn|r|[1-4]?[a-z]+)([^\\{}]*+)", regex.IGNORECASE)
+_SWITCHES, _RESET_ALL = ("b", "i", "p", "s", "u"), "r"
+_DRAWING = regex.compile(r"\{[^{}]*\\p(\d)")  # switches between text and shapes
+_VOICE = regex.compile(r"</?v[.\s>]")  # a speaker of WebVTT
+_TIME = regex.compile(r"<\d[\d:.]*+>|\{\\k[^{}]*+\}", regex.IGNORECASE)  # inside a cue, one after the other
 
 
 class Line(NamedTuple):
@@ -39,54 +59,57 @@ def raw(lines: Sequence[Line]) -> str:
 
 
 class CueMarkup:
-    """Markup inside the cues of a format. `tag` has one group around all of it; it matches marks, too.
+    """Markup inside the cues of a format. `tag` has one group around all of it.
 
-    `marks` are the beginnings of tags that stand for themselves. `read` and `write` translate between a text and its
-    form in a file.
+    `read` and `write` translate between a text and its form in a file.
     """
 
     def __init__(
-        self,
-        tag: re.Pattern[str],
-        marks: tuple[str, ...],
-        read: Callable[[str], str] = str,
-        write: Callable[[str], str] = str,
+        self, tag: re.Pattern[str], read: Callable[[str], str] = str, write: Callable[[str], str] = str
     ) -> None:
         self._tag = tag
-        self._marks = marks
         self._read = read
         self.write = write
 
     def items(self, lines: Sequence[Line], number: int) -> Iterator[Item]:
-        """Yield the lines of a cue as items; `number` is that of its first line, for errors."""
+        """Yield the lines of a cue as items; `number` is that of its first line, for errors.
+
+        Lines are one sentence unless a line ends one, or the next begins with a speaker.
+        """
         if (num_characters := len(raw(lines))) > _MAX_CUE_CHARACTERS:
             raise InvalidDocument(
                 f"a cue may have {_MAX_CUE_CHARACTERS} characters. The cue in line {number} has {num_characters}"
             )
-        if not any(any(map(str.isalpha, self._read(self._tag.sub("", line.text)))) for line in lines):
+        items = list(self._items_of_lines(lines))
+        texts = ["".join(item.text for item in line if item.kind is Kind.TEXT).strip() for line in items]
+        if not any(any(map(str.isalpha, text)) for text in texts):
             yield Item(Kind.BREAK, raw(lines))  # a file may have nothing else
             return
-        is_dialogue = any(line.text.lstrip().startswith(_SPEAKER) for line in lines)
-        depth = 0
-        for line in lines:
+        are_apart = [*(_are_apart(text, following) for text, following in pairwise(texts)), True]
+        depth, begins = 0, True
+        for line, its_items, is_apart in zip(lines, items, are_apart, strict=True):
             if line.is_blank:
                 yield Item(Kind.BREAK, line.text + line.end)
+                begins = True
                 continue
             text = line.text.strip()
             start = line.text.index(text)
             if start:
                 yield Item(Kind.TEXT, line.text[:start])
-            for item in self._line_items(text, is_dialogue):
+            for item in self._without_lead(its_items) if begins else its_items:
                 depth = max(0, depth + (item.kind is Kind.OPEN) - (item.kind is Kind.CLOSE))
                 if depth > _MAX_DEPTH:
                     raise InvalidDocument(
                         f"tags of a cue may be nested {_MAX_DEPTH} deep. The cue in line {number} has more"
                     )
                 yield item
-            yield Item(Kind.BREAK if is_dialogue else Kind.TEXT, line.text[start + len(text) :] + line.end, " ")
+            yield Item(Kind.BREAK if is_apart else Kind.TEXT, line.text[start + len(text) :] + line.end, " ")
+            begins = is_apart
 
     def wrapped(self, unit: Unit, written: str) -> str:
-        """Divide a translation into as many lines as its source, of similar lengths."""
+        """Divide a translation into as many lines as its source, of similar lengths. Times stay in their order."""
+        times = iter([item.raw for item in unit.items if item.kind is Kind.ATOM and _TIME.fullmatch(item.raw)])
+        written = _TIME.sub(lambda time: next(times, time[0]), written)
         breaks = [
             item.raw for item in unit.items if item.kind is Kind.TEXT and item.text == " " and item.raw.strip(" ")
         ]
@@ -100,20 +123,38 @@ class CueMarkup:
                 lengths[-1] += len(item.text)
         return wrap_like(self._words(written), lengths, breaks, lambda word: self._tag.sub("", word)[:1].isalpha())
 
-    def _line_items(self, line: str, is_dialogue: bool) -> Iterator[Item]:
-        begins = is_dialogue
-        for index, piece in enumerate(self._tag.split(line)):
-            if not index % 2:
-                text = piece.lstrip("-–— ") if begins else piece
-                if begins:
-                    yield Item(Kind.BREAK, piece[: len(piece) - len(text)])
-                if text:
-                    yield Item(Kind.TEXT, text, self._read(text))
-                    begins = False
-            elif piece.startswith(self._marks):
-                yield Item(Kind.MARK, piece)
-            else:
-                yield Item(Kind.CLOSE if piece.startswith("</") else Kind.OPEN, piece)
+    def _items_of_lines(self, lines: Sequence[Line]) -> Iterator[list[Item]]:
+        """Yield the items of each line, without the white space at its ends."""
+        pieces = [self._tag.split(line.text.strip()) for line in lines]
+        kinds = iter(_kinds([tag for line in pieces for tag in line[1::2]]))
+        is_drawing = False
+        for line in pieces:
+            items: list[Item] = []
+            for index, piece in enumerate(line):
+                if index % 2:
+                    items.append(Item(next(kinds), piece))
+                    switch = _DRAWING.match(piece)
+                    is_drawing = is_drawing if switch is None else switch[1] != "0"
+                elif piece and is_drawing:
+                    items.append(Item(Kind.BREAK, piece))
+                elif piece:
+                    items.append(Item(Kind.TEXT, piece, self._read(piece)))
+            yield _without_marks_in_words(items)
+
+    def _without_lead(self, items: Sequence[Item]) -> Iterator[Item]:
+        """Yield the items of a line with the marks in front of a speaker's words as breaks."""
+        begins = True
+        for item in items:
+            if not begins or item.kind is not Kind.TEXT:
+                yield item
+                continue
+            lead = _LEAD.match(item.raw)
+            words = item.raw if lead is None else item.raw[lead.end() :]
+            if lead is not None:
+                yield Item(Kind.BREAK, lead[0])
+            if words:
+                yield item if lead is None else Item(Kind.TEXT, words, self._read(words))
+                begins = False
 
     def _words(self, written: str) -> list[str]:
         """Return the words between which a line may end: not at a space inside a tag."""
@@ -123,3 +164,62 @@ class CueMarkup:
             words[-1] += first
             words += others
         return words
+
+
+def _are_apart(text: str, following: str) -> bool:
+    """Return whether a line does not go on in the following one."""
+    end = _SENTENCE_END.search(text)
+    return (
+        _SPEAKER.match(following) is not None
+        or _APART.fullmatch(text) is not None
+        or (end is not None and not (end[1] in _MAYBE_END and _begins_small(following)))
+    )
+
+
+def _begins_small(text: str) -> bool:
+    return next(filter(str.isalpha, text), "").islower()
+
+
+def _without_marks_in_words(items: Sequence[Item]) -> list[Item]:
+    """Return the items with atoms inside a word, such as the times of syllables, as marks that leave the word whole."""
+    texts = [item.text if item.kind is Kind.TEXT else "" for item in items]
+    before = list(accumulate(texts, _latest))
+    behind = list(accumulate(reversed(texts), _latest))[::-1]
+    return [
+        item._replace(kind=Kind.MARK)
+        if item.kind is Kind.ATOM and left[-1:].isalnum() and right[:1].isalnum()
+        else item
+        for item, left, right in zip(items, before, behind, strict=True)
+    ]
+
+
+def _latest(last: str, text: str) -> str:
+    return text or last
+
+
+def _kinds(tags: Sequence[str]) -> list[Kind]:
+    """Return the kinds of the tags of a cue. An override goes to the tag that takes it back, or stands for itself."""
+    kinds: list[Kind] = []
+    opened: list[tuple[int, set[str]]] = []
+    for index, tag in enumerate(tags):
+        kinds.append(_kind(tag))
+        overrides = {name.lower(): value.strip() for name, value in _OVERRIDE.findall(tag)}
+        reset = {name for name, value in overrides.items() if not value or (value == "0" and name in _SWITCHES)}
+        if overrides and not reset:
+            opened = [*opened[-_MAX_DEPTH:], (index, set(overrides))]
+        elif overrides and len(reset) == len(overrides):
+            for place in reversed(range(len(opened))):
+                first, names = opened[place]
+                if names <= reset or _RESET_ALL in reset:
+                    kinds[first], kinds[index] = Kind.OPEN, Kind.CLOSE
+                    del opened[place:]
+                    break
+    return kinds
+
+
+def _kind(tag: str) -> Kind:
+    if tag.startswith("{") or _TIME.fullmatch(tag):
+        return Kind.ATOM
+    if _VOICE.match(tag):
+        return Kind.BREAK
+    return Kind.CLOSE if tag.startswith("</") else Kind.OPEN

@@ -7,6 +7,7 @@ import regex
 from server.documents.markup.items import Item, Kind
 
 _START_TAG = regex.compile(r"<[A-Za-z](?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*+>")
+_LANGUAGE = regex.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*+")
 _ATTRIBUTE = regex.compile(r"(\s(?:xml:)?lang\s*+=\s*+)(\"[^\"]*+\"|'[^']*+'|[^\s>\"']++)", regex.IGNORECASE)
 
 
@@ -23,9 +24,11 @@ def with_language(items: Iterator[Item], language: str | None) -> Iterator[Item]
     def replaced(attribute: regex.Match[str]) -> str:
         nonlocal declared
         value = attribute[2].strip("\"'")
+        if _LANGUAGE.fullmatch(value) is None:  # empty, or code of a template
+            return attribute[0]
         primary = regex.split("[-_]", value)[0].lower()
         declared = declared if declared is not None else primary
-        return f'{attribute[1]}"{language}"' if primary and primary == declared else attribute[0]
+        return attribute[1] + attribute[2].replace(value, language) if primary == declared else attribute[0]
 
     def changed(item: Item) -> Item:
         raw = item.raw

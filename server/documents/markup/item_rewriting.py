@@ -8,7 +8,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
 from server.documents.fragment import Fragment, Wrap, as_window
 from server.documents.input.density import Density
-from server.documents.markup.items import Item, Kind, write_text
+from server.documents.input.safe_xml import fit_for_xml
+from server.documents.markup.items import Item, Kind
 from server.documents.markup.units import Unit, find_units, inner_items
 
 # Items held at once, with their units and fragments: some 300 bytes each.
@@ -19,15 +20,25 @@ _ITEMS = Density(50_000, 8)
 # Elements in paragraphs, each some 40 us of work. Those around single letters have some 30 characters.
 _ELEMENTS = Density(20_000, 40)
 
+_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
 WriteText = Callable[[str], str]
 # Returns the function that writes the texts of one unit. Called once a unit: what it finds there serves all texts.
 TextWriter = Callable[[Unit], WriteText]
 Finish = Callable[[Unit, str], str]
 
 
-def escaped_texts(_: Unit) -> WriteText:
-    """Write texts as XML and HTML contain them."""
-    return write_text
+def escaped_texts(unit: Unit) -> WriteText:
+    """Write texts as XML and HTML contain them: references of the source stay, and so do bare characters."""
+    texts = [item for item in unit.items if item.kind is Kind.TEXT]
+    written = dict(_ESCAPES)
+    written.update((item.text, item.raw) for item in texts if len(item.text) == 1 and item.raw.startswith("&"))
+    if any(">" in item.raw for item in texts):
+        del written[">"]
+    table = str.maketrans(written)
+    if any("& " in item.raw for item in texts):
+        return lambda text: fit_for_xml(text).translate(table).replace("&amp; ", "& ")
+    return lambda text: fit_for_xml(text).translate(table)
 
 
 def _unchanged(_: Unit, written: str) -> str:

@@ -1,13 +1,17 @@
 """Markup as a flat list of items: the common form of every format that keeps its source byte for byte."""
 
 import html
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 from typing import NamedTuple
 
 from server.documents.input import safe_xml
 
 Attributes = Mapping[str, str]
+
+_REFERENCE = re.compile(r"(&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{0,31});)")
+_WHITE_SPACE = re.compile(r"[ \t\r\n\f]+")
 
 
 class Role(Enum):
@@ -48,6 +52,15 @@ class Item(NamedTuple):
     is_soft: bool = True
     inner: tuple["Item", ...] = ()
     after: str = ""  # written behind `inner`
+    name: str = ""  # of an HTML element with a meaning for the words around it
+
+
+def text_items(raw: str, *, collapses_space: bool = True) -> Iterator[Item]:
+    """Yield a text of HTML or XML as items: one for each character that is written as a reference, and for the rest."""
+    for index, piece in enumerate(_REFERENCE.split(raw) if "&" in raw else (raw,)):
+        if piece:
+            text = html.unescape(piece)
+            yield Item(Kind.TEXT, piece, text if index % 2 or not collapses_space else _WHITE_SPACE.sub(" ", text))
 
 
 def write_text(text: str) -> str:

@@ -1,13 +1,13 @@
 """Texts inside a file of data: each value is replaced where it is written, and all other characters stay."""
 
 import re
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 
 from server.documents.fragment import Fragment, as_window, next_window
 from server.documents.input.density import Density
 from server.documents.input.limits import FileLimits
-from server.documents.markup.messages import message_parts
+from server.text.readers.icu_messages import Parts, message_parts
 
 _WINDOW_VALUES = 2000
 # Values, and lines of them with a letter: 5 to 10 us each. Of real files, a list of words in JSON has one in 18.
@@ -18,6 +18,7 @@ _NAME = re.compile(
     r"|[a-z]{2,3}-[A-Z][\w-]*|true|false|null|none)"
 )
 _SUFFIXES = ("...", ":")
+_LINE_END = re.compile(r"(\r\n|\n|\r)")
 # Keys of commands, and of values that are names for programs if they are one word.
 _COMMAND_KEYS = frozenset(("run", "script", "command", "entrypoint", "cmd", "$schema"))
 _NAME_KEYS = frozenset(
@@ -72,7 +73,7 @@ def rewritten_values(
     num_lines = 0
     is_held = limits.holds(len(text))
     while window := next_window(remaining, _WINDOW_VALUES, is_held=is_held):
-        parts = [message_parts(value.text) for value in window]
+        parts = [list(_lines(message_parts(value.text))) for value in window]
         places = [
             (index, number)
             for index, its_parts in enumerate(parts)
@@ -95,3 +96,11 @@ def rewritten_values(
                 position = value.end
     written.append(text[position:])
     return "".join(written)
+
+
+def _lines(parts: Parts) -> Iterator[tuple[bool, str]]:
+    """Yield the parts of a message with its line ends as parts that are not translated."""
+    for is_text, part in parts:
+        for index, line in enumerate(_LINE_END.split(part) if is_text else (part,)):
+            if line:
+                yield is_text and not index % 2, line

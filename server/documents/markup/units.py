@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from server.documents.fragment import Atom, Fragment, Inline, Wrap, joined
+from server.documents.fragment import Atom, Fragment, Inline, Wrap, has_words, joined
 from server.documents.markup.items import Item, Kind
 from server.interface.errors import DocumentTooComplex
 
 # Bounds the tree of one paragraph, which the serving process holds while its text is translated.
 _MAX_PARAGRAPH_NODES = 50_000
+_MAX_DEPTH = 256  # fragments are read by recursion
 
 
 @dataclass(slots=True)
@@ -40,7 +41,7 @@ class Unit:
 def find_units(items: Sequence[Item]) -> list[Unit]:
     """Return every unit with a letter in it, without the units inside `inner` items.
 
-    Raises `DocumentTooComplex` if a paragraph has more than 50,000 elements.
+    Raises `DocumentTooComplex` if a paragraph has more than 50,000 elements, or nests them more than 256 deep.
     """
     units = []
     for start, end in _stretches(items):
@@ -53,7 +54,7 @@ def find_units(items: Sequence[Item]) -> list[Unit]:
         unit = Unit(items, *_peeled(items, start, end))
         if unit.start < unit.end:
             unit.fragment = _build(unit)
-            if _has_words(unit.fragment):
+            if has_words(unit.fragment):
                 _strip(unit)
                 units.append(unit)
     return units
@@ -141,7 +142,7 @@ def _partners(items: Sequence[Item], start: int, end: int) -> dict[int, int]:
 
 
 def _build(unit: Unit) -> Fragment:
-    """Return the fragment of a unit. A wrap without a letter in it becomes an atom."""
+    """Return the fragment of a unit. A wrap without a letter or a digit in it becomes an atom."""
     items = unit.layer
     texts = [item.text for item in unit.items]
     visible = "".join(texts)
@@ -165,11 +166,16 @@ def _build(unit: Unit) -> Fragment:
         elif item.kind is Kind.OPEN:
             opened.append((index, len(unit.places)))
             stack.append([])
+            if len(opened) > _MAX_DEPTH:
+                raise DocumentTooComplex(
+                    f"the formatting of a paragraph may be nested {_MAX_DEPTH} deep. The one that begins with "
+                    f"{visible.strip()[:40]!r} has more"
+                )
         elif item.kind is Kind.CLOSE:
             children, (first, num_places) = joined(stack.pop()), opened.pop()
-            if _has_words(children):
+            if _has_content(children):
                 key = _new_place(unit, first, index)
-                stack[-1].append(Wrap(key, children, items[first].is_soft))
+                stack[-1].append(Wrap(key, children, items[first].is_soft, items[first].name))
             else:
                 while len(unit.places) > num_places:  # the places inside the wrap are the last
                     unit.places.popitem()
@@ -178,9 +184,9 @@ def _build(unit: Unit) -> Fragment:
     return joined(stack[0])
 
 
-def _has_words(nodes: Fragment) -> bool:
-    """Return whether there is a letter. Reads one level: every wrap of `_build` has a letter."""
-    return any(isinstance(node, Wrap) or (isinstance(node, str) and any(map(str.isalpha, node))) for node in nodes)
+def _has_content(nodes: Fragment) -> bool:
+    """Return whether there is a letter or a digit. Reads one level: every wrap of `_build` has one."""
+    return any(isinstance(node, Wrap) or (isinstance(node, str) and any(map(str.isalnum, node))) for node in nodes)
 
 
 def _atom(unit: Unit, first: int, last: int, text: str) -> Atom:

@@ -18,7 +18,8 @@ VALUES = [*range(101), *range(200, 1000, 100), *(10**power for power in range(3,
 LARGE = 1000  # values that stand as words after a number: 3 million
 WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0300-\u036f\u0900-\u0dff\u0e00-\u109f\u1780-\u17ff'\u2019\u200c\u200d])*")
 OTHER_SCRIPTS = ("hi", "kk", "zh")  # tables of romanized text in CLDR, of which the words are English
-OTHER_CODES = {"kz": "kk", "nb": "no", "nn": "no"}
+OTHER_CODES = {"kz": "kk"}
+SAME_TABLES = {"nb": "no", "nn": "no"}
 
 # Years of a calendar less those of the Gregorian one, which begin at other times, from 1880 to 2100.
 OFFSETS = {
@@ -38,11 +39,11 @@ UNITS = {
     "area-acre": "0.404686 0|4046.86 0",
     "length-foot": "0.3048 0|30.48 0|0.092903 0",
     "length-inch": "2.54 0|25.4 0",
-    "length-mile": "1.609344 0|2.58999 0",
+    "length-mile": "1.609344 0|2.58999 0|0.44704 0",
     "length-yard": "0.9144 0",
     "mass-ounce": "28.3495 0",
     "mass-pound": "0.453592 0",
-    "speed-mile-per-hour": "1.609344 0",
+    "speed-mile-per-hour": "1.609344 0|0.44704 0",
     "temperature-fahrenheit": "0.555556 -17.7778",
     "temperature-generic": "0.555556 -17.7778",
     "volume-gallon": "3.78541 0",
@@ -58,6 +59,9 @@ def main(preferences: Path) -> None:
     for (language, value), forms in words.items():
         ones = words.get((language, 1), set()) if value >= 100 and value == 10 ** (len(str(value)) - 1) else set()
         forms |= {rest for form in forms if (rest := without_one(form, ones))}
+    for language, other in SAME_TABLES.items():
+        for value in VALUES:
+            words[language, value] |= words[other, value]
     with (FOLDER / "number_words.tsv").open("w", encoding="utf-8") as file:
         file.write("language\tvalue\twords\n")
         for (language, value), forms in sorted(words.items()):
@@ -135,7 +139,7 @@ def language_of(tag: str) -> str:
 def beginning(word: str) -> str:
     """Return a word without the part that changes in most inflections."""
     if unicodedata.bidirectional(word[0]) in ("AL", "R"):
-        return word[: max(len(word) - 2, 3)]  # endings of Semitic languages
+        return word[:-2] if len(word) > 4 else word  # endings of Semitic languages
     return word[: len(word) - len(word) // 4] if word.upper() != word else word
 
 

@@ -87,7 +87,7 @@ class _Shown:
     has_blank_behind: bool = False
 
 
-@dataclass(slots=True)
+@dataclass
 class MaskedSentence:
     """Characters `start` to `end` of a unit as a model reads them.
 

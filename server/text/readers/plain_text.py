@@ -11,6 +11,7 @@ from itertools import islice
 import regex
 
 from server.interface.interruption import checkpoint
+from server.text.readers.icu_messages import message_parts
 from server.text.readers.unit_builder import UnitBuilder
 from server.text.readers.units import Document, Unit
 from server.text.readers.unknown_characters import UnknownCharacters
@@ -22,17 +23,17 @@ _LIST = r"[-*+–—:]|\d{1,3}[.)]|\(\d{1,3}\)|[a-zA-Z]\)"
 _LINE_START = regex.compile(rf"[ \t]*(?:(?:{_STRUCTURE})[ \t]+|>++(?:[ \t]+|(?=\S)))*(?:\|[ \t]*)?")
 _LIST_START = regex.compile(rf"[ \t]*(?:(?:{_STRUCTURE}|{_LIST})[ \t]+|>++(?:[ \t]+|(?=\S)))*(?:\|[ \t]*)?")
 _LIST_LINE = regex.compile(rf"^[ \t>]*(?:{_LIST})[ \t]+\S", regex.MULTILINE)
-_LINE_END = regex.compile(r"[ \t]*\|[ \t]*\Z|[ \t]#+[ \t]*\Z|(?<=\w):(?=:[ \t]*\Z)")
+_LINE_END = regex.compile(r"(?<![ \t])[ \t]*+\|[ \t]*\Z|[ \t]#+[ \t]*\Z|(?<=\w):(?=:[ \t]*\Z)")
 _SPACE = " \t"
 _CELL_BORDER = regex.compile(r"\|[ \t]*")
 # White space around a mark stands between the parts.
 _BREAK = regex.compile(
-    r"[ \t]*(?:(?:(?<![\s\\])\\(?:r\\n|[nrt])(?!\\)|(?<!\\)\\(?:r\\n|[nrt])(?![a-z]{2}))+|(?i:<\s?br\s?/?\s?>)"
+    r"(?<![ \t])[ \t]*+(?:(?:(?<![\s\\])\\(?:r\\n|[nrt])(?!\\)|(?<!\\)\\(?:r\\n|[nrt])(?![a-z]{2}))+|(?i:<\s?br\s?/?\s?>)"
     r"|\|{1,4})+[ \t]*|\t[ \t]*"
 )
 _FENCE = regex.compile(r"[ \t]*(?:```|~~~)")
 _INLINE = regex.compile(
-    r"(?P<code>(?<!`)(?P<ticks>`++)[^\n]{1,2000}?(?<!`)(?P=ticks)(?!`)_{0,2}(?!\w))"
+    r"(?P<code>(?<!`)(?P<ticks>`++)[^\n]{1,2000}?(?<!`)(?P=ticks)(?!`)(?:_{1,2}(?!\w))?)"
     r"|(?P<image>!)?\[(?P<label>[^\[\]\n]+)\](?P<target>\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])"
     r"|(?<![\w*_~\\])(?P<mark>\*{1,3}|_{1,3}|~~)(?=[^\s*_~])(?P<marked>(?:(?!(?P=mark)).)+?)(?<=[^\s*_~\\])(?P=mark)(?![\w*~])"
 )
@@ -93,10 +94,15 @@ def _end_of_words(line: str) -> int:
 
 
 def _cell(text: str, unknown: UnknownCharacters) -> Iterator[str | Unit]:
-    builder = UnitBuilder(unknown)
-    _inline(text, builder)
-    unit = builder.build()
-    yield unit if unit.has_words else text
+    """Yield a text as a unit; the texts in the branches of an ICU message are units of their own."""
+    for is_text, part in message_parts(text):
+        if not is_text:
+            yield part
+            continue
+        builder = UnitBuilder(unknown)
+        _inline(part, builder)
+        unit = builder.build()
+        yield unit if unit.has_words else part
 
 
 def _inline(text: str, builder: UnitBuilder) -> None:

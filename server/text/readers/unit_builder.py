@@ -45,6 +45,7 @@ class _Node:
     parent: int
     is_open: bool = False  # it has no closing yet
     replaces_blank: bool = False
+    is_absorbed: bool = False  # part of the output of a span
 
 
 @dataclass(slots=True)
@@ -127,17 +128,24 @@ class UnitBuilder:
         if self._nodes:
             self._raise_marks()
         protected = self._spans()
-        places, tags = {-1: -1}, list[Tag]()
-        for index, node in enumerate(self._nodes):
-            if node.parent != index:
-                places[index] = len(tags)
-                tags.append(
-                    Tag(
-                        node.start, node.end, node.opening, node.closing, places[node.parent], node.is_open,
-                        node.replaces_blank,
-                    )
-                )  # fmt: skip
-        return Unit("".join(self._raw), self._text, tuple(tags), protected, self.escape)
+        kept = [node for node in self._nodes if not node.is_absorbed]
+        places = {id(node): place for place, node in enumerate(kept)}
+        tags = tuple(
+            Tag(
+                node.start, node.end, node.opening, node.closing, places.get(id(self._kept_parent(node)), -1),
+                node.is_open, node.replaces_blank,
+            )
+            for node in kept
+        )  # fmt: skip
+        return Unit("".join(self._raw), self._text, tags, protected, self.escape)
+
+    def _kept_parent(self, node: _Node) -> _Node | None:
+        """Return the innermost tag around a tag that is not part of a span."""
+        while node.parent >= 0:
+            node = self._nodes[node.parent]
+            if not node.is_absorbed:
+                return node
+        return None
 
     def _raise_marks(self) -> None:
         """Make marks of elements without letters directly behind a word: footnote marks, exponents.
@@ -153,9 +161,8 @@ class UnitBuilder:
             inside = [self._nodes[each] for each in by_start.between(start, end) if self._nodes[each].end == end]
             if self._text[start - 1].isdigit() and not any(each.name in _RAISED for each in inside):
                 continue  # digits of one number
-            parent = node.parent
             node.opening, node.closing = self._absorbed(start, end, by_start.between(start, end)), ""
-            node.parent = parent
+            node.is_absorbed = False
             raised.append((start, end))
         if raised:
             self._remove(raised)
@@ -205,8 +212,8 @@ class UnitBuilder:
             if not is_apart or (inside and span.end - span.start == ends[inside[0]] - starts[inside[0]]):
                 continue  # a part of code
             tags = by_start.between(span.start, span.end)
-            if by_start.has_border_inside(span.start, span.end) and not self._stretch_tags(span.start, span.end):
-                continue
+            if by_start.has_border_inside(span.start, span.end):
+                self._stretch_tags(span.start, span.end)
             text = self._text[span.start : span.end]
             output = self._absorbed(span.start, span.end, tags, [given[each] for each in inside])
             is_readable = OBJECT not in text and not any(map(self.unknown.is_lost, text))
@@ -219,8 +226,8 @@ class UnitBuilder:
     def _by_start(self) -> "_ByStart":
         return _ByStart(self._nodes)
 
-    def _stretch_tags(self, start: int, end: int) -> bool:
-        """Stretch tags that begin or end inside a span to all of it; return False if tags would cross."""
+    def _stretch_tags(self, start: int, end: int) -> None:
+        """Move tags that begin or end inside a span to its borders, around the span as long as none would cross."""
         borders = [
             node
             for node in self._nodes
@@ -229,37 +236,46 @@ class UnitBuilder:
         ]
         begins = [node for node in borders if start < node.start]
         ends = [node for node in borders if node.end < end]
-        if begins and ends:
-            return False
+        would_cross = any(node.start < start for node in ends) and any(node.end > end for node in begins)
         for node in begins:
-            node.start = start
+            node.start = end if would_cross else start
         for node in ends:
             node.end = end
-        return True
 
     def _absorbed(self, start: int, end: int, tags: Sequence[int], given: Sequence[ProtectedSpan] = ()) -> str:
         """Return a part of the text as it is in the document, and take the tags inside it out of the unit."""
-        openings: dict[int, str] = {}
-        closings: dict[int, str] = {}
-        for index in tags:
+        outputs, position = list[str](), start
+        inner = iter(given)
+        span = next(inner, None)
+        open_: list[int] = []
+
+        def write_until(place: int) -> None:
+            nonlocal position, span
+            while span is not None and span.start < place:
+                outputs.extend((self.escape(self._text[position : span.start]), span.output))
+                position, span = span.end, next(inner, None)
+            outputs.append(self.escape(self._text[position:place]))
+            position = max(position, place)
+
+        def close_until(parent: int) -> None:
+            while open_ and open_[-1] != parent:
+                node = self._nodes[open_.pop()]
+                write_until(node.end)
+                outputs.append(node.closing)
+
+        for index in sorted(tags):
             node = self._nodes[index]
             is_mark_at_edge = node.start == node.end and node.start in (start, end)
-            if node.end > end or is_mark_at_edge or not node.opening or node.is_open or node.parent == index:
+            if node.end > end or is_mark_at_edge or not node.opening or node.is_open or node.is_absorbed:
                 continue
-            openings[node.start] = openings.get(node.start, "") + node.opening
-            closings[node.end] = node.closing + closings.get(node.end, "")
-            node.parent = index
-        if not openings and not given:
-            return self.escape(self._text[start:end])
-        outputs = {each.start: each for each in given}
-        written, position = "", start
-        for place in sorted({*openings, *closings, *outputs, end}):
-            written += self.escape(self._text[position:place]) + closings.get(place, "") + openings.get(place, "")
-            position = place
-            if (each := outputs.get(place)) is not None:
-                written += each.output
-                position = each.end
-        return written
+            close_until(node.parent)
+            write_until(node.start)
+            outputs.append(node.opening)
+            open_.append(index)
+            node.is_absorbed = True
+        close_until(-1)
+        write_until(end)
+        return "".join(outputs)
 
     @property
     def _parent(self) -> int:
@@ -336,7 +352,8 @@ class UnitBuilder:
         """Move the blank in front of a mark or an empty element into it: without the mark, a sign follows a word."""
         place = len(self._text)
         is_point = node.start == node.end == place and not (node.is_open or node.replaces_blank) and bool(node.opening)
-        if is_point and not any(place in (each.start, each.end) for each in self._nodes[:-1][-_MAX_TOUCHING:]):
+        has_space_behind = (node.opening + node.closing)[-1:].isspace()
+        if is_point and not has_space_behind and not any(place in (each.start, each.end) for each in self._nodes[:-1][-_MAX_TOUCHING:]):
             self._text = self._text[:-1]
             node.opening = f" {node.opening}"
             node.start = node.end = place - 1

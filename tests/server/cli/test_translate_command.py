@@ -139,11 +139,12 @@ def test_translate_takes_a_document_into_a_document(tmp_path: Path) -> None:
     result = _run("translate", str(source), "--output", str(output), "--stats", str(stats), *flags)
     assert result.exit_code == 0, result.stderr
     page = output.read_text(encoding="utf-8")
-    assert '<h1 class="x">' in page
+    assert page.startswith("<!DOCTYPE html><h1 class='x'>")
     assert "Dank" in page
-    assert "<!-- stays -->" in page
+    assert page.endswith("</p><!-- stays -->")
+    assert result.stderr == "2 of 2 texts translated\n"
     numbers = json.loads(stats.read_text(encoding="utf-8"))
-    assert (numbers["lines"], numbers["low_quality"]) == (2, 2)
+    assert (numbers["lines"], numbers["texts"], numbers["translated_texts"], numbers["low_quality"]) == (2, 2, 2, 2)
     assert 0 < numbers["quality"] < 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "seite.html", "stats.json"]
 

@@ -87,7 +87,7 @@ def packed(files: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> 
     return stream.getvalue()
 
 
-def read_soon(text: str, extension: str) -> None:
+def read_soon(content: str | bytes, extension: str) -> None:
     """Read a document to its end; `TimeoutError` if that takes far longer than it may.
 
     It is the processor's time that counts, so that a busy machine fails nothing. Here and not in a thread, because
@@ -100,7 +100,9 @@ def read_soon(text: str, extension: str) -> None:
     previous = signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
     try:
-        steps = format_of(f"document{extension}").rewrite(io.BytesIO(text.encode()), None, FileLimits())
+        steps = format_of(f"document{extension}").rewrite(
+            io.BytesIO(content.encode() if isinstance(content, str) else content), None, FileLimits()
+        )
         with contextlib.suppress(StopIteration):
             fragments = next(steps)
             while True:

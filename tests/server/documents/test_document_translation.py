@@ -39,7 +39,7 @@ class Service:
         """Return the texts in capitals."""
         self.calls.append((request, source, target))
         translations = [Translation(text.upper(), 1, 1, FinishReason.STOP, 0.0) for text in request.texts]
-        result = TranslationResult(translations, Phases(), TokenCounts.of(()), 0, outcomes={"recovered": 1})
+        result = TranslationResult(translations, Phases(), TokenCounts.of(()), 0, outcomes={"repaired": 1})
         return TranslationOutcome(result, (), ())
 
 
@@ -53,7 +53,7 @@ def _blocks(service: Service, source: str, *blocks: Sequence[str]) -> tuple[list
         return [list(await translate.text(block)) for block in blocks]
 
     done = asyncio.run(run())
-    assert translate.report.recovered == len(seen)
+    assert translate.report.repaired == len(seen)
     assert translate.max_characters == 500
     return done, counted, len(seen)
 

@@ -1,12 +1,15 @@
 from server.documents.report import DocumentReport
 from server.interface.request import FinishReason
-from server.text.source_check import KeepReason
 from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases, SentenceQuality, Translation, TranslationResult
+from server.translation.types import KeepReason, Phases, SentenceQuality, Translation, TranslationResult
 
 
 def _result(
-    *qualities: tuple[float | None, int], num_low: int = 0, recovered: int = 0, incomplete: int = 0
+    *qualities: tuple[float | None, int],
+    num_low: int = 0,
+    repaired: int = 0,
+    incomplete: int = 0,
+    numbers_differ: int = 0,
 ) -> TranslationResult:
     """Return a result with texts of these qualities and numbers of source tokens."""
     translations = [
@@ -27,16 +30,16 @@ def _result(
         Phases(),
         TokenCounts.of(()),
         0,
-        outcomes={"recovered": recovered, "incomplete": incomplete},
+        outcomes={"repaired": repaired, "incomplete": incomplete, "numbers_differ": numbers_differ},
         kept_sentences=kept,
     )
 
 
 def test_the_numbers_of_all_blocks_are_added() -> None:
     report = DocumentReport()
-    report.add(_result((0.5, 10), recovered=1, incomplete=2, num_low=3))
-    report.add(_result((None, 5), recovered=4))
-    assert (report.recovered, report.incomplete, report.low_quality) == (5, 2, 3)
+    report.add(_result((0.5, 10), repaired=1, incomplete=2, numbers_differ=7, num_low=3))
+    report.add(_result((None, 5), repaired=4, numbers_differ=1))
+    assert (report.repaired, report.incomplete, report.numbers_differ, report.low_quality) == (5, 2, 8, 3)
     assert report.kept == {KeepReason.NO_WORDS: 4}
 
 

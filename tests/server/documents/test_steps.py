@@ -1,8 +1,13 @@
 """Documents that are read once and held until they are written, and those that are read twice, in windows."""
 
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 
+from server.documents.formats.registry import format_of
 from server.documents.input.limits import FileLimits
+from server.documents.steps import DocumentSize, DocumentSteps
 from tests.faults.documents import book, open_document, slides, word, workbook, xliff
 from tests.server.documents.documents import LOUD, translated
 from tests.server.documents.pdf import line, pdf
@@ -32,3 +37,15 @@ def test_a_document_is_written_alike_whether_it_is_held_or_read_twice(extension:
     held = translated(content, extension, LOUD)
     assert held != content
     assert translated(content, extension, LOUD, FileLimits(max_held_bytes=0)) == held
+
+
+def test_texts_are_counted_with_their_equals_and_translated_ones_if_they_differ(tmp_path: Path) -> None:
+    source, sink = tmp_path / "a.txt", tmp_path / "b.txt"
+    source.write_text("One.\nTwo.\n12\nOne.\nThree.\n", encoding="utf-8")
+    for limits in (FileLimits(), FileLimits(max_held_bytes=0)):
+        with closing(DocumentSteps(source, sink, format_of("a.txt"), limits)) as steps:
+            assert steps.measure() == DocumentSize(3, 14, 4)
+            assert steps.advance(None) == [("One.",), ("Two.",), ("Three.",)]
+            assert steps.advance([("Eins.",), ("Two.",), ("Drei.",)]) is None
+            assert steps.num_translated == 3
+        assert sink.read_text(encoding="utf-8") == "Eins.\nTwo.\n12\nEins.\nDrei.\n"

@@ -2,11 +2,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from server.interface.request import FinishReason
 from server.operations.metrics import Metrics
-from server.text.items.kinds import ItemKind
-from server.text.protection.means import Means
-from server.text.source_check import KeepReason
+from server.text.protection.masked_sentence import Means
+from server.text.spans import SpanKind
 from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases, SentenceQuality, Translation, TranslationResult
+from server.translation.types import KeepReason, Phases, SentenceQuality, Translation, TranslationResult
 from tests.fakes.echo import EchoGenerator, EchoStatus
 
 
@@ -20,7 +19,7 @@ def _samples(metrics: Metrics, name: str) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_what_was_kept_recovered_and_doubtful_is_counted() -> None:
+def test_what_was_protected_kept_checked_and_doubtful_is_counted() -> None:
     metrics = Metrics()
     doubtful = (SentenceQuality("a", "b", 0.1), SentenceQuality("c", "d", 0.2))
     result = TranslationResult(
@@ -28,15 +27,15 @@ def test_what_was_kept_recovered_and_doubtful_is_counted() -> None:
         Phases(0.5),
         TokenCounts({}, {}),
         num_splits=1,
-        kept_items={(ItemKind.NUMBER, Means.AS_IS): 3},
+        kept_spans={(SpanKind.ADDRESS, Means.AS_IS): 3},
         kept_sentences={KeepReason.NO_WORDS: 2},
-        outcomes={"recovered": 4},
+        outcomes={"repaired": 4, "numbers_differ": 1},
     )
     for _ in range(2):
         metrics.translated(result)
-    assert _samples(metrics, "kvasir_protected_items_total") == {("number", "as_is"): 6}
+    assert _samples(metrics, "kvasir_protected_spans_total") == {("address", "as_is"): 6}
     assert _samples(metrics, "kvasir_kept_sentences_total") == {("no_words",): 4}
-    assert _samples(metrics, "kvasir_incomplete_sentences_total") == {("recovered",): 8}
+    assert _samples(metrics, "kvasir_checked_sentences_total") == {("repaired",): 8, ("numbers_differ",): 2}
     assert _samples(metrics, "kvasir_low_quality_sentences_total") == {(): 4}
     assert _samples(metrics, "kvasir_sentence_splits_total") == {(): 2}
     assert _samples(metrics, "kvasir_tokenize_seconds_sum") == {(): 1}

@@ -6,7 +6,7 @@ import { ErrorResponse, Unreachable, errorFrom, getJson } from "./api.js";
 const POLL_MS = 700;
 const UPLOAD = 0.1; // fraction of the progress bar for the upload
 
-/** Returns the translated document. Calls `progress(done, sent)` with fractions from 0 to 1; `sent` during the upload only. */
+/** Returns the translated document, and its job with the counts of its texts. Calls `progress(done, sent)` with fractions from 0 to 1; `sent` during the upload only. */
 export async function documentJob(file, languages, limits, progress, signal) {
   let job = await send(file, languages, progress, signal);
   const address = `v1/documents/${encodeURIComponent(job.id)}`;
@@ -19,7 +19,7 @@ export async function documentJob(file, languages, limits, progress, signal) {
     }
     const response = await fetchWithKey(`${address}/content`, { signal });
     if (!response.ok) throw errorFrom(response.status, response.headers, await response.text());
-    return await response.blob();
+    return { content: await response.blob(), job };
   } finally {
     // Downloaded, failed or cancelled: the job's slot is free for another document.
     fetchWithKey(address, { method: "DELETE", keepalive: true }).catch(() => {});

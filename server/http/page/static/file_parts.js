@@ -6,7 +6,7 @@ const PART = 4000; // characters; small enough to show progress
 const MAX_TRIES = 6;
 const RETRY_SECONDS = 2;
 
-/** Returns the translation as a file. Calls `progress(done)` with a fraction from 0 to 1. */
+/** Returns the translation as the content of a file. Calls `progress(done)` with a fraction from 0 to 1. */
 export async function translateInParts(text, languages, limits, progress, signal) {
   const parts = split(text, Math.min(PART, limits.max_text_characters));
   const translated = [];
@@ -14,7 +14,7 @@ export async function translateInParts(text, languages, limits, progress, signal
     progress(translated.length / parts.length);
     translated.push(await translatePart(part, languages, signal));
   }
-  return new Blob(translated, { type: "text/plain;charset=utf-8" });
+  return { content: new Blob(translated, { type: "text/plain;charset=utf-8" }) };
 }
 
 async function translatePart(text, languages, signal) {

@@ -89,10 +89,12 @@ export class Files {
       showText(state, sent === undefined ? "files.percent" : "files.sending", { language, percent });
     };
     try {
-      const job = text === null ? documentJob : translateInParts;
-      const content = await job(text ?? file, languages, this.#page.limits(), progress, running.signal);
+      const translated = text === null ? documentJob : translateInParts;
+      const { content, job } = await translated(text ?? file, languages, this.#page.limits(), progress, running.signal);
       address = URL.createObjectURL(content);
-      showText(state, "files.done", { language });
+      const [texts, changed] = [job?.num_texts, job?.num_translated];
+      if (changed < texts) showText(state, "files.someDone", { language, texts, changed });
+      else showText(state, "files.done", { language });
       const download = name.replace(/(\.[^.]*)?$/, `.${languages.target}$1`);
       const link = element("a", { href: address, download, className: "firm" });
       showText(link, "files.download");

@@ -121,7 +121,7 @@ function show(translation, request, response) {
   source.language = languages.readLanguage;
   output.language = request.target;
   output.settle(translation.text, markedPairs(request.text, translation, shown));
-  const note = showNote(byId("note"), translation, shown.pivot, leftLanguage && { language: leftLanguage, target: shown.target });
+  const note = showNote(byId("note"), translation, shown, leftLanguage && { language: leftLanguage, target: shown.target });
   leftLanguage = null;
   modelNote.show(response.model ?? null);
   setUsable(Boolean(translation.text.trim()));

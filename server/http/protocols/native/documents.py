@@ -46,7 +46,7 @@ class DocumentDetails(BaseModel):
 
 
 class DocumentAnswer(BaseModel):
-    """Progress of a document. A unit is a paragraph, or a line of one."""
+    """Progress of a document. A unit is one of its different texts."""
 
     id: str
     name: str
@@ -55,6 +55,10 @@ class DocumentAnswer(BaseModel):
     units_done: int
     num_units: int = Field(description="0 until the document is read")
     num_characters: int
+    num_texts: int = Field(description="texts found: paragraphs, cells, cues or values; 0 until the document is read")
+    num_translated: int | None = Field(
+        None, description="texts that differ from their source, of a document that is done"
+    )
     seconds_remaining: float | None = Field(None, description="estimate during the translation")
     error: ErrorBody | None = Field(None, description="cause, if the status is error")
     details: DocumentDetails | None = Field(None, description="if there is anything to report")
@@ -160,6 +164,8 @@ def _answer(job: DocumentJob) -> DocumentAnswer:
         units_done=job.units_done,
         num_units=job.num_units,
         num_characters=job.num_characters,
+        num_texts=job.num_texts,
+        num_translated=job.report.num_translated,
         seconds_remaining=job.seconds_remaining,
         error=error,
         details=_details(job.report),

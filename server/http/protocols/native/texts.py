@@ -114,8 +114,8 @@ class TranslationAnswer(BaseModel):
     sentences: list[SentenceAnswer] | None = Field(None, description="details of tokens, if requested")
     details: TranslationDetails | None = Field(
         None,
-        description="if the text has items that must survive, or sentences that are kept, recovered, incomplete or of "
-        "low quality",
+        description="what was protected, kept, repaired, or is incomplete or of low quality, and numbers that differ; "
+        "only where there is something to report",
     )
 
 

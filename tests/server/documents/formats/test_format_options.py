@@ -122,8 +122,8 @@ def test_attributes_declare_the_language_of_the_translation() -> None:
     )
     result = translated(page.encode(), ".html", SAME, options=FormatOptions(language="de")).decode()
     assert '<html lang="de">' in result
-    assert '<p lang="de">One' in result
-    assert '<p lang="fr">Deux' in result
+    assert "<p lang='de'>One" in result
+    assert "<p lang=fr>Deux" in result
     assert '<div xml:lang="de" title="lang=en">' in result
     assert '<script lang="en">' in result
     assert 'hreflang="en"' in result

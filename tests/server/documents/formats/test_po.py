@@ -1,14 +1,35 @@
 """Gettext catalogues: what is filled in, and what stays."""
 
+import contextlib
+import gettext
+import re
+import shutil
+import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 import polib
 import pytest
+from babel.messages.plurals import PLURALS
 
+from server.documents.formats.options import FormatOptions
+from server.documents.formats.registry import format_of
 from server.documents.rewriting import Translate
-from server.interface.errors import InvalidDocument
-from tests.server.documents.documents import LOUD, SAME, translated
+from server.interface.errors import DocumentTooComplex, InvalidDocument
+from tests.server.documents.documents import LOUD, SAME, read_soon, translated
 
+_DIRECTIVE = re.compile(r"(%(?:\(\w+\)|\d+\$)?[-+ #0']*\d*(?:\.\d+)?l*[a-zA-Z%]|%\d|\{\w*\})")
+
+
+async def loud_words(texts: Sequence[str]) -> list[str]:
+    """Return the texts in capitals but for what programs read."""
+    return [
+        "".join(each if index % 2 else each.upper() for index, each in enumerate(_DIRECTIVE.split(text)))
+        for text in texts
+    ]
+
+
+LOUD_WORDS = Translate(loud_words)
 CATALOGUE = r"""# Comment
 msgid ""
 msgstr ""
@@ -40,9 +61,9 @@ msgstr[1] ""
 
 
 def test_messages_without_a_translation_get_one_and_the_others_stay() -> None:
-    filled = polib.pofile(translated(CATALOGUE.encode(), ".po", LOUD).decode())
+    filled = polib.pofile(translated(CATALOGUE.encode(), ".po", LOUD_WORDS).decode())
     by_id = {entry.msgid: entry for entry in filled}
-    assert by_id["Open %s"].msgstr == "OPEN %S"
+    assert by_id["Open %s"].msgstr == "OPEN %s"
     assert by_id["Open %s"].msgctxt == "menu"
     assert by_id["Open %s"].flags == ["c-format"]
     assert by_id["Open %s"].occurrences == [("main.c", "1")]
@@ -64,9 +85,9 @@ def test_a_string_that_names_a_file_is_not_opened_as_a_catalogue() -> None:
 
 
 def test_only_empty_messages_change() -> None:
-    filled = translated(CATALOGUE.encode(), ".po", LOUD).decode()
+    filled = translated(CATALOGUE.encode(), ".po", LOUD_WORDS).decode()
     assert filled == (
-        CATALOGUE.replace('Open %s"\nmsgstr ""', 'Open %s"\nmsgstr "OPEN %S"')
+        CATALOGUE.replace('Open %s"\nmsgstr ""', 'Open %s"\nmsgstr "OPEN %s"')
         .replace('msgstr[0] ""', 'msgstr[0] "ONE FILE\\n"')
         .replace('msgstr[1] ""', 'msgstr[1] "MANY FILES\\n"')
     )
@@ -120,7 +141,7 @@ def test_a_translation_that_its_encoding_cannot_write_makes_it_utf8(charset: str
 def test_an_unknown_encoding_is_read_as_utf8(charset: str) -> None:
     catalogue = f'msgid ""\nmsgstr "Content-Type: text/plain; charset={charset}\\n"\n\nmsgid "Tür"\nmsgstr ""\n'
     filled = translated(catalogue.encode(), ".po", LOUD).decode()
-    assert filled == catalogue.replace('Tür"\nmsgstr ""', 'Tür"\nmsgstr "TÜR"')
+    assert filled == catalogue.replace('Tür"\nmsgstr ""', 'Tür"\nmsgstr "TÜR"').replace(charset, "UTF-8")
 
 
 def test_a_declaration_that_is_repeated_without_end_is_read_soon() -> None:
@@ -128,12 +149,13 @@ def test_a_declaration_that_is_repeated_without_end_is_read_soon() -> None:
     assert translated(catalogue.encode(), ".po", SAME).decode() == catalogue
 
 
-@pytest.mark.parametrize("line", ['"a"', '  "a"', "# a", "#. a", '#~ "a"'])
-def test_a_text_of_very_many_lines_is_refused_with_the_number(line: str) -> None:
-    """polib would take minutes for one as long as a document may be."""
-    catalogue = CATALOGUE + '\nmsgid ""\n' + f"{line}\n" * 20_001 + 'msgstr ""\n'
-    with pytest.raises(InvalidDocument, match=r"may have 20000 lines. The one around line 200\d\d has more"):
-        translated(catalogue.encode(), ".po", SAME)
+@pytest.mark.parametrize(
+    "unit",
+    ['"a"\n', '"a"', "# a\n", "#, a,\n", '#~ "a"\n', 'msgstr ""\n', 'msgid "a"\n', 'msgstr[1] ""\n', "\\\\", " "],
+)  # fmt: skip
+def test_much_of_anything_is_read_soon(unit: str) -> None:
+    with contextlib.suppress(InvalidDocument, DocumentTooComplex):
+        read_soon(CATALOGUE + '\nmsgid ""\n' + unit * (200_000 // len(unit)) + 'msgstr ""\n', ".po")
 
 
 @pytest.mark.parametrize(
@@ -143,3 +165,102 @@ def test_a_text_without_an_end_is_refused_with_its_line(text: str) -> None:
     line = text[: text.index("two")].count("\n") + 2 if "msgctxt" not in text else 2
     with pytest.raises(InvalidDocument, match=rf"line {line}\b"):
         translated(f'# a comment "\n{text}\nmsgstr ""\n'.encode(), ".po", SAME)
+
+
+def _check(catalogue: bytes, folder: Path) -> None:
+    """Compile a catalogue with all checks of gettext."""
+    if shutil.which("msgfmt") is None:
+        pytest.skip("needs msgfmt of gettext")
+    file = folder / "checked.po"
+    file.write_bytes(catalogue)
+    compiled = subprocess.run(
+        ["msgfmt", "--check", "--output-file=/dev/null", file], capture_output=True, text=True, check=False
+    )
+    assert compiled.returncode == 0, compiled.stderr
+
+
+HEADER = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
+PLURAL = '#, c-format\nmsgid "%s"\nmsgid_plural "%%d boats"\n'
+
+
+@pytest.mark.parametrize(("num_forms", "rule"), sorted(set(PLURALS.values())))
+@pytest.mark.parametrize("singular", ["one boat", "%d boat"])
+@pytest.mark.parametrize("num_written", [0, 1, 2, 7])
+def test_every_number_of_every_language_has_a_form_with_the_number(
+    num_forms: int, rule: str, singular: str, num_written: int, tmp_path: Path
+) -> None:
+    head = f'{HEADER}"Plural-Forms: nplurals={num_forms}; plural={rule};\\n"\n\n{PLURAL % singular}'
+    forms = "".join(f'msgstr[{form}] ""\n' for form in range(max(1, num_written)))
+    filled = translated(f"{head}{forms}\n".encode(), ".po", LOUD_WORDS)
+    [entry] = polib.pofile(filled.decode())
+    assert list(entry.msgstr_plural) == list(range(num_forms))
+    form_of = gettext.c2py(rule)
+    for number in range(300):
+        is_one = number == 1 and [each for each in range(1000) if form_of(each) == form_of(1)] == [1]
+        takes_singular = is_one or (form_of(number) == form_of(1) and singular.startswith("%d"))
+        assert entry.msgstr_plural[form_of(number)] == (
+            singular.replace("boat", "BOAT").replace("one", "ONE") if takes_singular else "%d BOATS"
+        )
+    assert filled.decode().startswith(head)
+    if num_written in (0, num_forms):
+        _check(filled, tmp_path)
+
+
+@pytest.mark.parametrize("language", ["de", "pt-BR", "ru", "ja", "ar", "sr-Latn", "no-such-language"])
+@pytest.mark.parametrize(
+    "stated", ["", '"Language: \\n"\n', '"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\\n"\n']
+)
+def test_a_template_gets_the_language_and_its_plurals(language: str, stated: str, tmp_path: Path) -> None:
+    template = f'#, fuzzy\n{HEADER}{stated}\n{PLURAL % "one boat"}msgstr[0] ""\nmsgstr[1] ""\n'.replace(
+        "UTF-8", "CHARSET"
+    )
+    filled = translated(template.encode(), ".pot", LOUD_WORDS, options=FormatOptions(language=language))
+    catalogue = polib.pofile(filled.decode())
+    assert f"nplurals={len(catalogue[0].msgstr_plural)};" in catalogue.metadata["Plural-Forms"]
+    assert catalogue.metadata["Content-Type"].endswith("=UTF-8")
+    assert catalogue.metadata.get("Language", language).replace("_", "-") == language
+    assert all("%d" in form or form == "ONE BOAT" for form in catalogue[0].msgstr_plural.values())
+    _check(filled, tmp_path)
+
+
+def test_a_template_becomes_a_catalogue() -> None:
+    assert format_of("app.pot").result_name("app.de.pot") == "app.de.po"
+
+
+@pytest.mark.parametrize("pieces", ['"a boat" " at sea"', '"a boat"\n" at sea"', '""\n  "a boat at"\t" sea"'])
+def test_strings_may_share_a_line(pieces: str) -> None:
+    assert translated(f'msgid {pieces}\nmsgstr "" ""\n'.encode(), ".po", LOUD).decode() == (
+        f'msgid {pieces}\nmsgstr "A BOAT AT SEA"\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("flag", "message", "translation", "expected"),
+    [
+        ("c-format", "%d of %s", "%s: %d", "%2$s: %1$d"),
+        ("c-format", "%2$s and %1$d", "%1$d, %2$s", "%1$d, %2$s"),
+        ("c-format", "%s and %s", "%s, %s", "%s, %s"),
+        ("c-format", "5%% of %'d", "%'d: 5%%", "%'d: 5%%"),
+        ("c-format", "5%% of it", "5% of it", None),
+        ("c-format", "%-5.2f m", "%f m", None),
+        ("c-format", "%*d of %s", "%s: %*d", None),
+        ("python-format", "%(a)s of %(b)d", "%(b)d: %(a)s", "%(b)d: %(a)s"),
+        ("python-format", "%s of %d", "%d: %s", None),
+        ("python-brace-format", "{a} of {}", "{}: {a}", "{}: {a}"),
+        ("python-brace-format", "{a} of {b}", "{a}: {A}", None),
+        ("qt-format", "%1 of %2", "%2: %1", "%2: %1"),
+        ("no-c-format", "50% of it", "50 of it", "50 of it"),
+        ("", "%s of it", "of it", "of it"),
+    ],
+)  # fmt: skip
+def test_a_translation_has_the_directives_of_its_message_or_is_not_written(
+    flag: str, message: str, translation: str, expected: str | None, tmp_path: Path
+) -> None:
+    async def other(texts: Sequence[str]) -> list[str]:
+        return [translation for _ in texts]
+
+    catalogue = f'{HEADER}\n#, {flag}\nmsgid "{message}"\nmsgstr ""\n'
+    filled = translated(catalogue.encode(), ".po", Translate(other))
+    [entry] = polib.pofile(filled.decode())
+    assert entry.msgstr == (expected or "")
+    _check(filled, tmp_path)

@@ -1,8 +1,13 @@
+import contextlib
+import io
+from collections.abc import Callable
+
 import pytest
 from lxml import etree
+from xlsxwriter import Workbook
 
 from server.interface.errors import InvalidDocument
-from tests.server.documents.documents import LOUD, SAME, translated, unpacked
+from tests.server.documents.documents import LOUD, SAME, packed, read_soon, translated, unpacked
 from tests.server.documents.spreadsheets import SHEET, odf_presentation, spreadsheet, workbook
 
 
@@ -91,3 +96,120 @@ def test_slides_and_notes_of_an_opendocument_presentation_are_translated() -> No
 def test_an_opendocument_file_of_another_kind_is_rejected_with_its_type() -> None:
     with pytest.raises(InvalidDocument, match=r"of an OpenDocument text. Given: '.*spreadsheet'"):
         translated(spreadsheet(), ".odt", SAME)
+
+
+def _written(write: Callable[[Workbook], None]) -> bytes:
+    """A workbook as a program writes it."""
+    stream = io.BytesIO()
+    with Workbook(stream) as book:
+        write(book)
+    return stream.getvalue()
+
+
+def _stays(document: bytes) -> set[str]:
+    """The texts of a workbook that are not translated."""
+    shared = unpacked(translated(document, ".xlsx", LOUD))["xl/sharedStrings.xml"]
+    texts = ["".join(leaf.text or "" for leaf in item.iter("{*}t")) for item in etree.fromstring(shared)]
+    return {text for text in texts if text != text.upper()}
+
+
+COLOURS = ("light red", "dark blue", "green")
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        (list(COLOURS), None),
+        ("=$E$2:$E$4", None),
+        ("=E:E", None),
+        ("=Colours!$A$1:$A$3", None),
+        ("='My ''old'' colours'!$A$1:$A$3", None),
+        ("=Palette", "=Colours!$A$1:$A$3"),
+        ("=INDIRECT($D$1)", "=Colours!$A$1:$A$3"),
+        ("=OFFSET(Colours!$A$1,0,0,COUNTA(Colours!$A:$A),1)", None),
+    ],
+)
+def test_cells_with_a_list_and_the_cells_that_it_names_stay(source: str | list[str], name: str | None) -> None:
+    def write(book: Workbook) -> None:
+        sheets = [book.add_worksheet(each) for each in ("First", "Colours", "My 'old' colours")]
+        if name is not None:
+            book.define_name("Palette", name)
+        sheets[0].write_column("A1", ["the colour", COLOURS[1], COLOURS[0], "not in the list"])
+        sheets[0].data_validation("A2:A3", {"validate": "list", "source": source})
+        sheets[0].data_validation("B1:B9", {"validate": "length", "criteria": ">", "value": 3})
+        sheets[0].write_column("B1", ["some long text"])
+        for sheet, place in zip(sheets, ("E2", "A1", "A1"), strict=True):
+            if isinstance(source, str):
+                sheet.write_column(place, COLOURS)
+
+    stays = _stays(_written(write))
+    assert stays == set(COLOURS if isinstance(source, str) else COLOURS[:2])
+
+
+def test_lists_of_newer_versions_of_excel_are_lists() -> None:
+    extension = (
+        '<extLst><ext><x14:dataValidations xmlns:x14="a" xmlns:xm="b"><x14:dataValidation type="list"><x14:formula1>'
+        "<xm:f>First!$B$1</xm:f></x14:formula1><xm:sqref>A1</xm:sqref></x14:dataValidation></x14:dataValidations></ext></extLst>"
+    )
+    cells = "".join(f'<c t="inlineStr"><is><t>{text}</t></is></c>' for text in ("one dog", "two dogs", "a cat"))
+    relations = (
+        '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+        '<Relationship Id="rId1" Target="worksheets/sheet1.xml"/></Relationships>'
+    )
+    book = (
+        f'<workbook xmlns="{SHEET}"><sheets><sheet name="First" sheetId="1" r:id="rId1" '
+        'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"/></sheets></workbook>'
+    )
+    files = unpacked(
+        workbook(sheet=f'<worksheet xmlns="{SHEET}"><sheetData><row>{cells}</row></sheetData>{extension}</worksheet>')
+    )
+    files["xl/workbook.xml"] = book.encode()
+    files["xl/_rels/workbook.xml.rels"] = relations.encode()
+    sheet = unpacked(translated(packed(files), ".xlsx", LOUD))["xl/worksheets/sheet1.xml"].decode()
+    assert "<t>one dog</t>" in sheet
+    assert "<t>two dogs</t>" in sheet
+    assert "<t>A CAT</t>" in sheet
+
+
+def test_texts_that_formulas_and_filters_compare_stay() -> None:
+    def write(book: Workbook) -> None:
+        sheet = book.add_worksheet()
+        sheet.write_column(
+            "A1", ["Status now", "still open", "on hold", "sent off", "no one", "all done", "very late", "big one"]
+        )
+        sheet.write_formula("B2", '=IF(A2="still open","big one","no one")')
+        sheet.write_formula("B3", '=COUNTIF(A:A,"on hold")+SUM(1)')
+        sheet.write_formula("B4", '="SENT OFF"<>A4')
+        sheet.conditional_format("A2:A9", {"type": "text", "criteria": "containing", "value": "very late"})
+        sheet.autofilter("A1:A9")
+        sheet.filter_column_list("A", ["all done"])
+
+    assert _stays(_written(write)) == {"still open", "on hold", "sent off", "very late", "all done"}
+
+
+def test_the_reading_of_a_changed_text_is_removed() -> None:
+    texts = (
+        '<si><t>old house</t><rPh sb="0" eb="3"><t>フルイ</t></rPh><phoneticPr fontId="1"/></si>',
+        "<si><t>東京</t><rPh><t>ト</t></rPh></si>",
+    )
+    content = workbook(shared=f'<sst xmlns="{SHEET}">{"".join(texts)}</sst>')
+    shared = unpacked(translated(content, ".xlsx", LOUD))["xl/sharedStrings.xml"].decode()
+    assert shared == f'<sst xmlns="{SHEET}"><si><t>OLD HOUSE</t><phoneticPr fontId="1"/></si>{texts[1]}</sst>'
+
+
+def test_cells_with_a_list_stay_in_an_opendocument_spreadsheet() -> None:
+    cell = '<table:table-cell table:content-validation-name="v1"><text:p>one dog</text:p></table:table-cell>'
+    content = unpacked(translated(spreadsheet(cell), ".ods", LOUD))["content.xml"].decode()
+    assert cell in content
+
+
+@pytest.mark.parametrize("unit", ["A1 ", "A1:B2 ", "$A:$C,", "Z9!", "'", "INDIRECT(", "a.", '"a"', "&quot;"])
+def test_a_long_list_of_anything_is_read_soon(unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+    cells = "<row>" + '<c t="str"><v>one dog</v></c>' * 300 + "</row>"
+    validation = (
+        f'<dataValidation type="list" sqref="{text.replace(chr(34), "")}"><formula1>{text}</formula1></dataValidation>'
+    )
+    sheet = f'<worksheet xmlns="{SHEET}"><sheetData>{cells * 20}</sheetData>{validation}</worksheet>'
+    with contextlib.suppress(InvalidDocument):
+        read_soon(workbook(sheet=sheet), ".xlsx")

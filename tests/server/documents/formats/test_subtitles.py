@@ -4,6 +4,8 @@ import contextlib
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from server.documents.markup.line_wrapping import wrap_like
 from server.documents.rewriting import Translate
@@ -58,9 +60,53 @@ def test_cues_of_webvtt_are_translated_and_everything_else_stays() -> None:
     assert result == (
         VTT.replace("Good <b>morning", "GOOD <b>MORNING")
         .replace("dear <c.loud>friends</c> &amp; others", "DEAR <c.loud>FRIENDS</c> &amp; OTHERS")
-        .replace("Where is <00:00:03.500>it?", "<00:00:03.500>WHERE IS IT?")
+        .replace("Where is <00:00:03.500>it?", "WHERE IS <00:00:03.500>IT?")
         .replace("- Who?\n- Me.", "- WHO?\n- ME.")
     )
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:900000\nKind: captions\n00:01.000 --> 00:02.000\nthe sea\n",
+        "WEBVTT\n\nNOTE one line\n\nmy own\nlong name\n00:01.000 --> 00:02.000\nthe sea\n",
+        "WEBVTT\n\n00:01.000 --> 00:02.000\n \nthe sea\n\n00:02.000 --> 00:03.000\nthe sea\n\t\nthe sea\n \n",
+        "WEBVTT\n\n1\n00:01.000 --> 00:02.000\nthe sea\n2\n00:02.000 --> 00:03.000\nthe sea\n",
+        "WEBVTT\n\n00:01,000-->00:02,000\nthe sea",
+    ],
+    ids=["header", "name", "white space", "no empty line", "times of SubRip"],
+)
+def test_a_cue_is_all_text_between_its_times_and_an_empty_line(text: str, line_end: str) -> None:
+    content = text.replace("\n", line_end)
+    assert translated(content.encode(), ".vtt", LOUD).decode() == content.replace("the sea", "THE SEA")
+
+
+WORDS = st.text("ab ,.?!-", min_size=1, max_size=9).filter(lambda words: any(map(str.isalpha, words)))
+CUE_LINES = st.lists(
+    st.one_of(WORDS, st.sampled_from([" ", "\t", "<i>a</i>", "a <00:01.500>b"])), min_size=1, max_size=4
+)
+
+
+@given(st.lists(CUE_LINES, min_size=1, max_size=4), st.sampled_from(["", "\nX-A=b", "\nKind: c\nX-A=b", "\n\nNOTE d"]))
+def test_no_word_of_a_webvtt_cue_is_left(cues: list[list[str]], header: str) -> None:
+    times = "00:01.000 --> 00:02.000"
+    blocks = ["\n".join([times, *lines]) for lines in cues]
+    content = f"WEBVTT{header}\n" + "\n\n".join(blocks) + "\n"
+    result = translated(content.encode(), ".vtt", LOUD).decode()
+    head, *texts = result.split(times)
+    assert head == f"WEBVTT{header}\n"
+    for lines, text in zip(cues, texts, strict=True):
+        assert text.split() == "\n".join(lines).upper().replace("I>", "i>").split()
+        assert text.rstrip("\n").count("\n") == len(lines)
+
+
+@pytest.mark.parametrize("extension", [".ass", ".ssa"])
+def test_tags_of_dialogues_stay_around_their_words(extension: str) -> None:
+    dialogue = "[Events]\nDialogue: 0,0:0:1,0:0:2,,,0,0,0,,{}\n"
+    text = r"{\an8}see {\i1}the sea{\i0} and {\c&HFF&}red {\p1}m 0 0 l 1 1{\p0}sand?\N{\k5}look {\k6}at it"
+    loud = r"{\an8}SEE {\i1}THE SEA{\i0} AND {\c&HFF&}RED {\p1}m 0 0 l 1 1{\p0}SAND?\N{\k5}LOOK {\k6}AT IT"
+    assert translated(dialogue.format(text).encode(), extension, LOUD).decode() == dialogue.format(loud)
 
 
 def test_hard_spaces_of_substation_alpha_separate_words_where_they_stand() -> None:

@@ -6,7 +6,7 @@ import pytest
 import srt
 
 from server.documents.rewriting import Translate
-from server.interface.errors import InvalidDocument
+from server.interface.errors import DocumentTooComplex, InvalidDocument
 from tests.server.documents.documents import LOUD, LOUD_PLAIN, SAME, translated
 
 TEXT = "Good morning.\r\n\r\n  How are you?\t\n42 \u2028 ok \u0085x\n\n\u00a0Größe\x0c\n\nlast line without an end"
@@ -175,7 +175,6 @@ def test_markdown_without_html_keeps_links_code_and_pictures() -> None:
         "![a picture](p.png)",
         "[REFERENCE][ref]",
         "<https://auto.link>",
-        "</b>",
     ):
         assert kept in shouted
 
@@ -250,9 +249,7 @@ def test_a_long_table_goes_through_in_windows() -> None:
 
 
 def test_a_page_keeps_every_tag_attribute_script_and_comment() -> None:
-    once = translated(PAGE.encode(), ".html", SAME)
-    assert translated(once, ".html", SAME) == once
-    assert once.decode().startswith(PAGE.split("<!--")[0].strip())
+    assert translated(PAGE.encode(), ".html", SAME) == PAGE.encode()
     shouted = translated(PAGE.encode(), ".html", LOUD).decode()
     for kept in (
         '<!-- first --><html lang="en">',
@@ -260,18 +257,18 @@ def test_a_page_keeps_every_tag_attribute_script_and_comment() -> None:
         "<style>p { color: red }</style>",
         '<script>if (a < b && c) { say("hello"); }</script>',
         '<p title="stays">ONE <b>BOLD <i>AND ITALIC</i></b> WORD, A <a href="x?a=1&amp;b=2">LINK</a>, '
-        "<code>code stays</code> AND",
+        "<code>code stays</code> AND&nbsp;",
         '<img src="a.png" alt="stays">',
         "<br>\nNEW LINE<!-- note -->",
         '<p translate="no">Not this</p><p class="notranslate">Nor this</p>',
         '<p>BUT <span translate="no">Kvasir</span> YES</p>',
-        "<pre> TWO\n   LINES</pre>",
+        "<pre>\n TWO\n   LINES</pre>",
         "<ul><li>ITEM</li><li></li></ul>",
         "<td>CELL</td>",
         "<text>drawn</text>",
         "<textarea>typed</textarea>",
         "<button disabled>PRESS</button>",
-        "<template><p>template</p></template> 1 &lt; 2 &amp; MORE",
+        "<template><p>template</p></template> 1 &lt; 2 &amp; MORE</body>",
         "<title>A &amp; B</title>",
     ):
         assert kept in shouted, kept
@@ -283,10 +280,13 @@ def test_a_page_in_another_encoding_that_it_declares_stays_in_it() -> None:
     assert "<p>GRÖSSE &#8364;5</p>" in translated(content, ".html", LOUD).decode("iso-8859-1")
 
 
-@pytest.mark.parametrize("mark_up", ["<div>" * 10_000, "<ul><li>" * 5_000, "<b>" * 50_000])
-def test_a_page_nested_without_end_is_refused(mark_up: str) -> None:
-    with pytest.raises(InvalidDocument, match="256 deep"):
-        translated(mark_up.encode(), ".html", SAME)
+def test_a_paragraph_nested_without_end_is_refused() -> None:
+    def nested(depth: int) -> bytes:
+        return ("<p>word " + "<b>a " * depth + "</b>" * depth).encode()
+
+    assert translated(nested(256), ".html", LOUD) == nested(256).replace(b"word", b"WORD").replace(b"a ", b"A ")
+    with pytest.raises(DocumentTooComplex, match="256 deep"):
+        translated(nested(257), ".html", SAME)
 
 
 def test_formulas_of_a_table_stay() -> None:

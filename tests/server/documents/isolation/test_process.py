@@ -62,7 +62,7 @@ def _process(
 
 
 def _run(scenario: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+    asyncio.run(asyncio.wait_for(scenario(), 60))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,8 @@ def test_a_failed_document_leaves_the_process_free_if_it_replies_so(
 
 def test_a_process_is_not_free_while_it_reads() -> None:
     async def scenario() -> None:
-        process = _process({"type": "fragments", "fragments": ["a", "b"]}, {"type": "done", "is_free": True})
+        done = {"type": "done", "num_translated": 1, "is_free": True}
+        process = _process({"type": "fragments", "fragments": ["a", "b"]}, done)
         assert await process.request(None, 1.0) == {"type": "fragments", "fragments": ["a", "b"]}
         assert not process.is_free
         await process.request(None, 1.0)
@@ -156,7 +157,7 @@ def test_a_long_step_lowers_the_priority_once_and_the_process_gets_no_other_docu
         def on_long_step() -> None:
             long_steps.append(1)
             if len(long_steps) == 3:
-                process._reader.feed_data(frame({"type": "size", "num_units": 5, "num_characters": 70}))
+                process._reader.feed_data(frame({"type": "size", "num_units": 5, "num_characters": 70, "num_texts": 1}))
 
         steps = process.rewrite(tmp_path / "source", tmp_path / "sink", format_of("a.txt"), FileLimits(), on_long_step)
         size = await steps.measure()
@@ -166,7 +167,7 @@ def test_a_long_step_lowers_the_priority_once_and_the_process_gets_no_other_docu
         assert lowered[0] > 0
         process._reader.feed_data(frame({"type": "fragments", "fragments": ["a"]}))
         assert await steps.advance(None) == [("a",)]
-        process._reader.feed_data(frame({"type": "done", "is_free": True}))
+        process._reader.feed_data(frame({"type": "done", "num_translated": 1, "is_free": True}))
         assert await steps.advance([("b",)]) is None
         assert not process.is_free
 

@@ -6,11 +6,11 @@ import pytest
 
 from server.documents.markup.cues import CueMarkup, Line, lines_of, raw
 from server.documents.markup.items import Item, Kind
-from server.documents.markup.units import Unit
+from server.documents.markup.units import Unit, find_units
 from server.interface.errors import InvalidDocument
 
-_MARKUP = CueMarkup(re.compile(r"(</?[bi]>|\{[^}]*\})"), ("{",))
-_ENTITIES = CueMarkup(re.compile(r"(<b>)"), (), html.unescape, partial(html.escape, quote=False))
+_MARKUP = CueMarkup(re.compile(r"(</?(?:[bi]|v [^>]*)>|<[0-9:.]+>|\{[^}]*\})"))
+_ENTITIES = CueMarkup(re.compile(r"(<b>)"), html.unescape, partial(html.escape, quote=False))
 
 
 def _items(text: str, markup: CueMarkup = _MARKUP) -> list[Item]:
@@ -33,22 +33,97 @@ def test_a_cue_without_a_letter_is_one_break() -> None:
     assert _shown("42\n<i>!</i>") == [("BREAK", "42\n<i>!</i>")]
 
 
-def test_lines_of_one_speaker_are_one_sentence() -> None:
+def _sentences(text: str) -> list[str]:
+    """The texts of a cue that are translated together, with a slash for each line end in them."""
+    items = _items(text)
+    assert "".join(item.raw for item in items) == text
+    return ["".join("/" if each.raw == "\n" else each.text for each in unit.items) for unit in find_units(items)]
+
+
+def test_lines_of_one_sentence_are_one_text() -> None:
     assert _shown(" a <i>b</i>\n{x}c ") == [
         ("TEXT", " "), ("TEXT", "a "), ("OPEN", "<i>"), ("TEXT", "b"), ("CLOSE", "</i>"), ("TEXT", "\n"),
-        ("MARK", "{x}"), ("TEXT", "c"), ("TEXT", " "),
+        ("ATOM", "{x}"), ("TEXT", "c"), ("BREAK", " "),
     ]  # fmt: skip
 
 
-def test_lines_of_a_dialogue_are_sentences_behind_their_dashes() -> None:
-    assert _shown("- a b\n– <i>- c</i>") == [
+@pytest.mark.parametrize(
+    "line",
+    ["Where is it?", "No!", "It rained.", "他走了。", "वह गया।", "Really?”", "(laughs.)", "<i>Gone.</i>", "♪ la la ♪"],
+)
+def test_a_line_that_ends_a_sentence_is_a_text_of_its_own(line: str) -> None:
+    assert len(_sentences(f"{line}\nIt is late now")) == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "JOHN: stay", "Dr. Ada Lovelace: stay", "MAN #2 (on phone): stay", "汤姆：留下", "- stay", "–stay", ">> stay",
+        "(door slams)", "[music]", "♪ stay with me", "# stay with me", "<i>- stay</i>", "<v John>stay", "（笑）",
+    ],
+)  # fmt: skip
+def test_a_line_that_begins_with_a_speaker_or_a_sound_is_a_text_of_its_own(line: str) -> None:
+    assert len(_sentences(f"we were going home\n{line}")) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "we were going\nto the station", "she was about...\nto leave", "it weighs approx.\nten pounds",
+        "it is now\n10:30 at night",
+        "one thing is clear:\nwe stay", "it fell to\n-5 degrees", "we are\n#1 today", "go to <i>the\nold</i> house",
+    ],
+)  # fmt: skip
+def test_a_sentence_goes_on_in_the_next_line(text: str) -> None:
+    assert len(_sentences(text)) == 1
+
+
+def test_what_stands_alone_in_a_line_does_not_join_the_next() -> None:
+    assert _sentences("(sighs)\nwhat now") == ["(sighs)", "what now"]
+    assert _sentences("JOHN:\nwhat now") == ["JOHN:", "what now"]
+    assert _sentences("it is late. we\ngo home. you\nstay") == ["it is late. we/go home. you/stay"]
+    assert _sentences("we go home.\nYou stay\nhere") == ["we go home.", "You stay/here"]
+
+
+def test_marks_in_front_of_a_speaker_stay_where_they_are() -> None:
+    assert _shown("- a b\n– <i>- c</i>\n>> d") == [
         ("BREAK", "- "), ("TEXT", "a b"), ("BREAK", "\n"),
-        ("BREAK", "– "), ("OPEN", "<i>"), ("BREAK", "- "), ("TEXT", "c"), ("CLOSE", "</i>"), ("BREAK", ""),
+        ("BREAK", "– "), ("OPEN", "<i>"), ("BREAK", "- "), ("TEXT", "c"), ("CLOSE", "</i>"), ("BREAK", "\n"),
+        ("BREAK", ">> "), ("TEXT", "d"), ("BREAK", ""),
     ]  # fmt: skip
+
+
+def _kinds(text: str) -> list[str]:
+    return [item.kind.name for item in _items(text) if item.raw.startswith(("{", "<"))]
+
+
+def test_overrides_are_pairs_with_what_takes_them_back() -> None:
+    assert _kinds(r"a {\i1}b{\i0} c {\b700}d{\b0} e") == ["OPEN", "CLOSE", "OPEN", "CLOSE"]
+    assert _kinds(r"a {\c&H0000FF&\b1}b{\r} c {\fnArial}d{\fn} e") == ["OPEN", "CLOSE", "OPEN", "CLOSE"]
+    assert _kinds(r"a {\i1}b {\b1}c{\b0} d{\i0} e") == ["OPEN", "OPEN", "CLOSE", "CLOSE"]
+    assert _kinds(r"a {\i1}b {\b1}c{\i0} d{\b0} e") == ["OPEN", "ATOM", "CLOSE", "ATOM"]
+    assert _kinds(r"a {\c&HFF&}b {\an8}c {\i0}d {note} e") == ["ATOM", "ATOM", "ATOM", "ATOM"]
+
+
+def test_times_of_words_stand_for_themselves_and_those_of_syllables_leave_the_word_whole() -> None:
+    assert _kinds(r"{\k20}ka{\k30}ra {\k10}oke <00:01.000>now") == ["ATOM", "MARK", "ATOM", "ATOM"]
+    assert _sentences(r"good mor{\k30}ning all") == [r"good morning all"]
+
+
+def test_times_stay_in_their_order_wherever_their_words_go() -> None:
+    items = _items("a <00:01.000>b <00:02.000>c")
+    written = "<00:02.000>C <00:01.000>B A"
+    assert _MARKUP.wrapped(Unit(items, 0, len(items)), written) == "<00:01.000>C <00:02.000>B A"
+
+
+def test_shapes_are_no_text_and_the_text_around_them_is() -> None:
+    assert _sentences(r"{\pos(1,2)\p1}m 0 0 l 9 9{\p0}a house {\p2}m 1 1 b 2{\p0} here") == ["a house ", " here"]
 
 
 def test_a_blank_line_inside_a_cue_ends_a_sentence() -> None:
-    assert _shown("a\n \nb") == [("TEXT", "a"), ("TEXT", "\n"), ("BREAK", " \n"), ("TEXT", "b"), ("TEXT", "")]
+    assert _shown("a\n \n- b") == [
+        ("TEXT", "a"), ("TEXT", "\n"), ("BREAK", " \n"), ("BREAK", "- "), ("TEXT", "b"), ("BREAK", "")
+    ]  # fmt: skip
 
 
 def test_entities_are_read_where_a_format_has_them() -> None:

@@ -54,8 +54,8 @@ def test_a_page_without_changes_is_written_as_it_was_read() -> None:
     )
 
 
-def test_changed_texts_are_escaped_and_marks_come_first() -> None:
-    expected = "<p>ONE</p><p><!-- x --> TWO <b>THREE</b></p>4<hr>FIVE &amp; SIX<note>SEVEN</note>EIGHT"
+def test_changed_texts_are_written_as_their_source_and_marks_come_first() -> None:
+    expected = "<p>ONE</p><p><!-- x --> TWO <b>THREE</b></p>4<hr>FIVE & SIX<note>SEVEN</note>EIGHT"
     held, windows = _rewritten(_PAGE, is_held=True)
     assert held == expected
     assert len(windows) == 1

@@ -38,9 +38,9 @@ _NAMES = {
     "kvasir_cached_sentences": "gauge",
     "kvasir_cached_bytes": "gauge",
     "kvasir_sentence_splits": "counter",
-    "kvasir_protected_items": "counter",
+    "kvasir_protected_spans": "counter",
     "kvasir_kept_sentences": "counter",
-    "kvasir_incomplete_sentences": "counter",
+    "kvasir_checked_sentences": "counter",
     "kvasir_low_quality_sentences": "counter",
 }
 

@@ -18,7 +18,7 @@ def router(echo_for: EchoFor) -> Router:
 
 def _router(engines: Sequence[EchoGenerator]) -> Router:
     limits = TranslationLimits()
-    pipelines = [Pipeline(engine, limits, checks_copying=True, checks_sources=True) for engine in engines]
+    pipelines = [Pipeline(engine, limits) for engine in engines]
     return Router(pipelines)
 
 

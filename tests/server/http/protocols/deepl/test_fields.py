@@ -30,7 +30,7 @@ def _sent(**values: object) -> Parameters:
 def router(echo_for: EchoFor) -> Router:
     engines = [echo_for(*pair) for pair in (("en", "de"), ("de", "en"), ("fr", "pt-BR"))]
     limits = TranslationLimits()
-    return Router([Pipeline(each, limits, checks_copying=True, checks_sources=True) for each in engines])
+    return Router([Pipeline(each, limits) for each in engines])
 
 
 def _error(call: object, *arguments: object) -> str:

@@ -192,10 +192,10 @@ def _create(client: TestClient, **changed: object) -> dict[str, object]:
 def test_a_stored_glossary_is_asked_for_in_both_protocols(client: TestClient, echoes: list[EchoGenerator]) -> None:
     made = _create(client)
     assert (made["source_lang"], made["target_lang"], made["entry_count"], made["ready"]) == ("en", "de", 2, True)
-    fields = {"text": ["Some tea."], "target_lang": "DE", "source_lang": "EN"}
+    fields = {"text": ["The tea."], "target_lang": "DE", "source_lang": "EN"}
     assert client.post("/v2/translate", json=fields | {"glossary_id": made["glossary_id"]}).status_code == 200
     assert client.post("/v2/translate", json=fields | {"glossary_ids": [made["glossary_id"]]}).status_code == 200
-    native = {"text": "Some tea.", "source": "en", "target": "de"}
+    native = {"text": "The tea.", "source": "en", "target": "de"}
     assert client.post("/v1/translate", json=native | {"glossary_id": made["glossary_id"]}).status_code == 200
     assert client.post("/v1/translate", json=native | {"glossary": {"tea": "Tee"}}).status_code == 200
     assert [len(batch[0].params.required_terms) for batch in echoes[0].batches] == [1, 1, 1, 1]

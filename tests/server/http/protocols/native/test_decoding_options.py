@@ -46,8 +46,7 @@ def test_numbers_reach_the_engine(client: TestClient, echo: EchoGenerator) -> No
 def test_a_wrong_switch_is_rejected_with_its_values(client: TestClient) -> None:
     values = {
         "if_already_target": "'keep' or 'translate'",
-        "if_untranslatable": "'keep' or 'translate'",
-        "if_incomplete": "'recover', 'flag' or 'ignore'",
+        "on_low_quality": "'flag' or 'keep_source'",
     }
     for name, allowed in values.items():
         answer = client.post("/v1/translate", json={"text": "Tea.", name: "maybe"})
@@ -78,7 +77,7 @@ def test_a_text_is_one_sentence_without_division(client: TestClient, echo: EchoG
     echo.finish_reason = FinishReason.REPETITION
     [answer] = client.post("/v1/translate", json={"text": "Where is the cup?"}).json()["translations"]
     assert answer["details"] == {"incomplete": ["Where is the cup?"]}
-    assert 'kvasir_incomplete_sentences_total{outcome="incomplete"} 1.0' in client.get("/metrics").text
+    assert 'kvasir_checked_sentences_total{outcome="incomplete"} 1.0' in client.get("/metrics").text
 
 
 def test_text_reaches_the_engine_as_target_tokens(client: TestClient, echo: EchoGenerator, echo_bundle: Bundle) -> None:

@@ -1,0 +1,241 @@
+"""Pairs of sentences that are made of words: a table of nouns, and the tables of the folder `sentences`.
+
+A frame is a sentence with slots in braces. {N} is a noun, {Ns} its plural, {+N} a noun that is not counted; {a A N} has
+an article and an adjective. A German slot is written as for a masculine noun, and the form of its determiner names the
+case: {den A- N} becomes "die neue Lampe" in the accusative, and {den Ns} "die Lampen". {den neu- N} has an adjective of
+its own, {nom N} no determiner, and {er:N} is a pronoun. M is a second noun, B a second adjective, and {time} an item.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import date
+from pathlib import Path
+from random import Random
+from typing import Annotated, Final
+
+import typer
+from babel import Locale
+from babel.dates import get_day_names, get_month_names
+from babel.numbers import format_decimal
+
+from model.training.parallel_text import read_pairs
+from model.training.translation_memory import Pair
+from model.training.word_forms import (
+    EVERYDAY_NOUNS,
+    OTHER_KIND,
+    Filling,
+    Grammar,
+    MisfitError,
+    Noun,
+    Row,
+    read_nouns,
+    rows,
+)
+
+_LOCALES: Final = (Locale.parse("en"), Locale.parse("de"))
+_SLOT: Final = re.compile(r"\{([^{}]+)\}")
+_WORD: Final = re.compile(r"[\w'’-]+")
+_ANY_KIND, _NO_NOUN, _MISSING = "*", "-", "-"
+_OWN_SHARE: Final = 2 / 3
+_MAX_TERM_WORDS: Final = 3
+_MIN_TOGETHER: Final = 2  # one can be chance
+_COMMON: Final = 10
+
+
+class Items:
+    """Generator of times, dates, amounts and numbers in the notations of both languages."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._notations: dict[str, list[Row]] = {}
+        for row in rows("items"):
+            self._notations.setdefault(row["item"], []).append(row)
+
+    def pair(self, item: str) -> Pair:
+        """Return an item of this name in both languages."""
+        row = self._random.choice(self._notations[item])
+        first, last = map(int, (row["hours"] or "0-23").split("-"))
+        english, german = self._values(self._random.randint(first, last))
+        return row["english"].format_map(english), row["german"].format_map(german)
+
+    def _values(self, hour: int) -> tuple[dict[str, str], dict[str, str]]:
+        random = self._random
+        day = date.fromordinal(random.randrange(date(1950, 1, 1).toordinal(), date(2040, 1, 1).toordinal()))
+        shared = {
+            "h": f"{hour % 12 or 12}",
+            "H": f"{hour}",
+            "HH": f"{hour:02}",
+            "mm": f"{random.randrange(0, 60, random.choice((1, 5, 15))):02}",
+            "day": f"{day.day}",
+            "year": f"{day.year}",
+            "iso": day.isoformat(),
+            "n2": f"{random.randrange(2, 100)}",
+            "letters": "".join(random.choices("ABCDEFGHKLMNPRSTUVWXYZ", k=random.randint(1, 3))),
+            "digits2": f"{random.randrange(10**2):02}",
+            "digits3": f"{random.randrange(10**2, 10**3)}",
+            "digits4": f"{random.randrange(10**4):04}",
+        }
+        number = 1 + random.randint(1, 10 ** random.randint(1, 7))
+        money = random.randrange(100, 10 ** random.randint(3, 7)) / 100
+        decimal = random.randrange(1, 10 ** random.randint(2, 4)) / 10
+        english, german = (
+            {
+                "n": format_decimal(number, "#,##0" if number > 9999 else "0", locale=locale),
+                "money": format_decimal(money, "#,##0.00", locale=locale),
+                "decimal": format_decimal(decimal, "#,##0.0", locale=locale),
+                "month": get_month_names("wide", locale=locale)[day.month],
+                "weekday": get_day_names("wide", locale=locale)[day.weekday()],
+            }
+            for locale in _LOCALES
+        )
+        return shared | english, shared | german
+
+
+class SentenceMaker:
+    """Generator of pairs; equal seeds give equal pairs. The second noun of a frame is one of these."""
+
+    def __init__(self, random: Random, nouns: Iterable[Noun]) -> None:
+        self._random = random
+        self._grammar = Grammar()
+        self._frames = [(row["noun"].split("|"), row) for row in rows("frames")]
+        self._seconds: dict[str, list[Noun]] = {}
+        for noun in nouns:
+            if noun.english_plural and noun.oblique:
+                self._seconds.setdefault(noun.kind, []).append(noun)
+
+    def with_noun(self, noun: Noun, number: int) -> list[Pair]:
+        """Return up to this number of pairs, each in another frame, most of them in frames for the kind of the noun."""
+        own, common = (
+            self._random.sample(fitting, len(fitting))
+            for fitting in ([row for kinds, row in self._frames if kind in kinds] for kind in (noun.kind, _ANY_KIND))
+        )
+        num_own = int(number * _OWN_SHARE)
+        pairs = (self._filled(row, noun) for row in [*own[:num_own], *common, *own[num_own:]])
+        return [pair for pair in pairs if pair is not None][:number]
+
+    def _filled(self, frame: Row, noun: Noun) -> Pair | None:
+        nouns = {"N": noun}
+        if frame["second"]:
+            others = [other for other in self._seconds.get(frame["second"], ()) if other.german != noun.german]
+            if not others:
+                return None
+            nouns["M"] = self._random.choice(others)
+        adjectives = rows("adjectives")
+        common = [row for row in adjectives if row["kinds"] == _ANY_KIND]
+        fitting = [row for row in adjectives if noun.kind in row["kinds"].split("|")]
+        first = self._random.choice(self._random.choice((fitting or common, common)))
+        second = self._random.choice([row for row in common if row != first])
+        filling = Filling(nouns, {"A": first, "B": second})
+        try:
+            return (
+                _tidy(_SLOT.sub(lambda slot: self._grammar.english(slot[1], filling), frame["english"])),
+                _tidy(_SLOT.sub(lambda slot: self._grammar.german(slot[1], filling), frame["german"])),
+            )
+        except MisfitError:
+            return None
+
+    def with_verbs(self) -> Iterator[Pair]:
+        """Yield every verb in all frames for its auxiliary."""
+        for verb in rows("verbs"):
+            for frame in rows("verb_frames"):
+                slots = _SLOT.findall(frame["english"] + frame["german"])
+                if frame["auxiliary"] in ("", verb["auxiliary"]) and all(verb[slot] != _MISSING for slot in slots):
+                    yield _tidy(frame["english"].format_map(verb)), _tidy(frame["german"].format_map(verb))
+
+    def with_items(self, number: int) -> Iterator[Pair]:
+        """Yield pairs with times, dates, amounts and numbers, this many for every frame."""
+        items = Items(self._random)
+        for frame in rows("frames"):
+            if frame["noun"] == _NO_NOUN:
+                for _ in range(number):
+                    sides = [frame["english"], frame["german"]]
+                    for slot in _SLOT.findall(frame["english"]):
+                        pair = items.pair(slot)
+                        sides = [text.replace(f"{{{slot}}}", item, 1) for text, item in zip(sides, pair, strict=True)]
+                    yield _tidy(sides[0]), _tidy(sides[1])
+
+
+def _tidy(text: str) -> str:
+    """Return a sentence without the blanks of empty slots, with one full stop, and with a capital letter first."""
+    text = re.sub(r" +(?=[.,!?]|$)", "", re.sub(" {2,}", " ", text))
+    text = re.sub(r"\.\.$", ".", text)
+    return text[:1].upper() + text[1:]
+
+
+class Evidence:
+    """Number of pairs of parallel text in which nouns occur, alone and together with their translations."""
+
+    def __init__(self, nouns: Iterable[Noun], pairs: Iterable[Pair]) -> None:
+        known: tuple[set[str], set[str]] = (set(), set())
+        for noun in nouns:
+            for forms, more in zip(known, noun.forms, strict=True):
+                forms |= more
+        self._seen: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+        self._together: Counter[Pair] = Counter()
+        for english, german in pairs:
+            words = _WORD.findall(english.lower())
+            spans = (
+                (start, end) for end in range(len(words) + 1) for start in range(max(0, end - _MAX_TERM_WORDS), end)
+            )
+            terms = known[0].intersection(" ".join(words[start:end]) for start, end in spans)
+            translations = known[1].intersection(_WORD.findall(german))
+            self._seen[0].update(terms)
+            self._seen[1].update(translations)
+            self._together.update((term, word) for term in terms for word in translations)
+
+    def supports(self, noun: Noun) -> bool:
+        """Return whether the German noun is a usual translation, or one that the text is too small to judge."""
+        forms = noun.forms
+        english, german = (sum(seen[form] for form in side) for seen, side in zip(self._seen, forms, strict=True))
+        together = sum(self._together[first, second] for first in forms[0] for second in forms[1])
+        if together >= _MIN_TOGETHER:
+            return together >= 0.12 * english or together >= max(0.3 * german, 0.03 * english)
+        return english <= _MIN_TOGETHER and german < _COMMON and noun.english_plural != ""
+
+
+command = typer.Typer()
+
+
+@command.command()
+def main(
+    nouns: Annotated[Path, typer.Argument(help="English, German, gender, plurals and frequency: .tsv or .tsv.xz.")],
+    output: Annotated[Path, typer.Argument(help="File for the pairs: English TAB German.")],
+    parallel: Annotated[list[Path] | None, typer.Option(help="Pairs that show which translations are usual.")] = None,
+    held_out: Annotated[list[Path] | None, typer.Option(help="File of columns with sentences to leave out.")] = None,
+    num_nouns: Annotated[int, typer.Option(help="Most frequent nouns; those of known kinds come in addition.")] = 6500,
+    num_frames: Annotated[
+        int, typer.Option(help="Sentences for a noun; twice as many of a known kind, thrice for everyday ones.")
+    ] = 10,
+    num_items: Annotated[int, typer.Option(help="Sentences for a frame of times, dates, amounts or numbers.")] = 200,
+    seed: Annotated[int, typer.Option(help="Equal seeds make equal files.")] = 1,
+) -> None:
+    """Make sentences of a table of nouns, for the training of English and German models."""
+    everyday = read_nouns(EVERYDAY_NOUNS)
+    words = {word for noun in everyday for word in (noun.english, noun.german)}
+    known = [noun for noun in read_nouns(nouns) if words.isdisjoint((noun.english, noun.german))]
+    if parallel:
+        evidence = Evidence(known, (pair for path in parallel for pair in read_pairs(path)))
+        known = list(filter(evidence.supports, known))
+    known.sort(key=lambda noun: -noun.frequency)
+    of_kinds = [noun for noun in known if noun.kind != OTHER_KIND]
+    frequent = [noun for noun in known[:num_nouns] if noun.kind == OTHER_KIND]
+    random = Random(seed)
+    maker = SentenceMaker(random, [*everyday, *of_kinds])
+    made = [*maker.with_verbs(), *maker.with_items(num_items)]
+    for factor, group in ((3, everyday), (2, of_kinds), (1, frequent)):
+        made += [pair for noun in group for pair in maker.with_noun(noun, factor * num_frames)]
+    lines = (line for path in held_out or () for line in path.read_text("utf-8").splitlines())
+    left_out = {_comparable(column) for line in lines for column in line.split("\t")}
+    pairs = [pair for pair in dict.fromkeys(made) if left_out.isdisjoint(map(_comparable, pair))]
+    random.shuffle(pairs)
+    output.write_text("".join(f"{english}\t{german}\n" for english, german in pairs), "utf-8")
+    typer.echo(f"{len(pairs)} pairs are in {output}")
+
+
+def _comparable(text: str) -> str:
+    return " ".join(_WORD.findall(text.lower()))
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,89 @@
+"""Messages of ICU MessageFormat: the texts inside their plural and select arguments."""
+
+import regex
+
+_COMPLEX = regex.compile(r"\{\s*+[\w.]++\s*+,\s*+(?:plural|select|selectordinal)\s*+,")
+# The selector of a text: `one {`, `=0 {`, `other {`, with `offset:1` in front.
+_SELECTOR = regex.compile(r"\s*+(?:offset:\d++\s*+)?+(?:=\d++|[\w-]++)\s*+\{")
+_MAX_DEPTH = 8
+
+_CLOSING = regex.compile(r"\s*+\}")
+
+# Whether a part is translated, and the part; joined they are the message.
+Parts = list[tuple[bool, str]]
+
+
+def message_parts(text: str) -> Parts:
+    """Divide a message into texts to translate and the syntax between them. A text without arguments is one part.
+
+    A plural or select argument that is not well-formed is text. Braces between apostrophes are text of their branch.
+    """
+    parts: Parts = []
+    position = 0
+    for begin in _COMPLEX.finditer(text) if "{" in text else ():
+        if begin.start() < position:
+            continue
+        argument: Parts = []
+        end = _argument(text, begin.start(), argument, 0)
+        if end is None:
+            break
+        _add_text(parts, text[position : begin.start()])
+        parts += argument
+        position = end
+    _add_text(parts, text[position:])
+    return parts
+
+
+def _add_text(parts: Parts, text: str) -> None:
+    if text:
+        parts.append((True, text))
+
+
+def _argument(text: str, begin: int, parts: Parts, depth: int) -> int | None:
+    """Add the parts of a complex argument, and return its end; None if it is not well-formed."""
+    opening = _COMPLEX.match(text, begin)
+    if opening is None or depth > _MAX_DEPTH:
+        return None
+    parts.append((False, opening[0]))
+    position = opening.end()
+    while selector := _SELECTOR.match(text, position):
+        parts.append((False, selector[0]))
+        end = _submessage(text, selector.end(), parts, depth)
+        if end is None:
+            return None
+        position = end
+    closing = _CLOSING.match(text, position)
+    if closing is None:
+        return None
+    parts.append((False, closing[0]))
+    return closing.end()
+
+
+def _submessage(text: str, begin: int, parts: Parts, depth: int) -> int | None:
+    """Add the text of one selector up to its closing brace, and return the end of that."""
+    start = position = begin
+    nested = 0
+    while position < len(text):
+        character = text[position]
+        if character == "{" and _COMPLEX.match(text, position):
+            _add_text(parts, text[start:position])
+            end = _argument(text, position, parts, depth + 1)
+            if end is None:
+                return None
+            start = position = end
+            continue
+        if character == "}" and not nested:
+            _add_text(parts, text[start:position])
+            parts.append((False, "}"))
+            return position + 1
+        if character == "'":
+            behind = text[position + 1 : position + 2]
+            if behind == "'":
+                position += 2
+                continue
+            if behind in ("{", "}"):  # quoted, to the next apostrophe
+                position = text.find("'", position + 1) + 1 or len(text)
+                continue
+        nested += (character == "{") - (character == "}")
+        position += 1
+    return None

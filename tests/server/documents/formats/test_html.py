@@ -1,0 +1,144 @@
+"""Pages, parts of pages and templates: only their text changes."""
+
+import contextlib
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.documents.formats.options import FormatOptions
+from server.documents.rewriting import Translate
+from server.interface.errors import DocumentTooComplex, InvalidDocument
+from tests.server.documents.documents import LOUD, SAME, read_soon, translated
+
+_PAGE = "<!DOCTYPE html><html><head>{}<title>{}</title></head><body>{}<p>{}</p></body></html>"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '<noscript><img src="a>b" alt="c d"></noscript>',
+        '<NOSCRIPT class="x">\r\n<img alt="e f">\r\n</NOSCRIPT ><noscript><br></noscript>',
+        '<!-- <noscript><img src="a"></noscript> --><script>s = "<noscript><img></noscript>";</script>',
+        '<noscript><link rel="x"></noscript>',
+        '<meta name="hidden-noscript-0">',
+    ],
+)
+def test_a_head_stays_whole(head: str) -> None:
+    page = _PAGE.format(head, "one", "", "two")
+    expected = _PAGE.format(head, "ONE", "", "TWO")
+    assert translated(page.encode(), ".html", LOUD).decode() == expected
+
+
+def test_texts_for_browsers_without_scripts_are_translated_in_the_body() -> None:
+    page = _PAGE.format("", "one", "<noscript>Please allow scripts</noscript>", "two")
+    expected = _PAGE.format("", "ONE", "<noscript>PLEASE ALLOW SCRIPTS</noscript>", "TWO")
+    assert translated(page.encode(), ".html", LOUD).decode() == expected
+
+
+@pytest.mark.parametrize("unit", ["<noscript>", "<noscript><", "</head", "<noscript></noscript>"])
+def test_many_such_elements_are_read_soon(unit: str) -> None:
+    with contextlib.suppress(InvalidDocument, DocumentTooComplex):
+        read_soon(unit * (200_000 // len(unit)) + "</head>", ".html")
+
+
+WORDS = st.text("ab.,-\xe9 ", min_size=1, max_size=8)
+REFERENCES = st.sampled_from(["&mdash;", "&nbsp;", "&#8217;", "&amp;", "&lt;", "&rarr;"])
+MARKUP = st.sampled_from(
+    (
+        "<p>", "</p>", "<P CLASS=x>", "<br/>", "<BR>", "<b>", "</b>", "<a href=x?y&z>", "</a>",
+        '<img src=i.png alt="o">', "<td>", "</tr>", "<hr>", "<!-- o -->", "<![CDATA[ o ]]>",
+        "<script>if (o < u) o()</script>", "<x-y o=u>", "</x-y>", "<code>o</code>", "<span translate=no>o</span>",
+        "<?= $o->u ?>", "<?php if ($o > 1) { ?>", "<% if o > u %>", "<%= o %>", "{% for o in u %}", "{% endfor %}",
+        "{{ o.u }}", "{{#if o}}", "{{/if}}", "{{{ o }}}", "{{! o }}", "{# o #}", "${o}", "<#if o??>", "</#if>",
+        " @if (o > u) {", "<li {{ o }}>", '<a href="{% url o %}">', '<p <?= $o ?>>', "{!! $o !!}", "{{ if .O }}",
+        "{{ end }}", "<o:p>", "</o:p>", "<svg><text>o</text></svg>", "<!DOCTYPE o>", '<?xml version="1.0"?>',
+    )
+)  # fmt: skip
+
+
+@given(st.lists(st.one_of(WORDS, REFERENCES, MARKUP), max_size=12))
+def test_all_but_the_text_stays_byte_for_byte(pieces: list[str]) -> None:
+    """Letters of text are a, b and é, those of everything else are others."""
+    page = "".join(pieces)
+    assert translated(page.encode(), ".html", SAME).decode() == page
+    loud = translated(page.encode(), ".html", LOUD).decode()
+    expected = "".join(piece if piece.lstrip()[:1] in tuple("<{$@&") else piece.upper() for piece in pieces)
+    assert re.sub(" +", " ", loud) == re.sub(" +", " ", expected)  # several spaces are one
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "the sea",
+        "<P>the sea &mdash; the sea</P>\n<img src=a.png>\n",
+        "<td>the sea<td>the sea",
+        '<?xml version="1.0"?>\n<html xmlns="a:b"><body><p>the sea<br />the sea</p></body></html>',
+        "---\ntitle: not this\n---\n<p>the sea</p>",
+        "---\r\ntitle: not this\r\n---\r\n<p>the sea</p>",
+        '<?php\nforeach ($a as $b): // "not > this"\n?><li class="<?= $b->c ?>">the sea</li><?php endforeach;',
+        "<p>the sea {% if a > b and c < d %}the sea{% else %}the sea{% endif %}</p>",
+        "<p>the sea, {{ user.name }}, the sea</p>",
+        "<div <%= a %> id=b>the sea <%# not this %></div>",
+        "<select><option value=a>the sea<option>the sea</select><button>the sea</button><button>the sea</button>",
+        "<p>the sea</p><script>var a = '{{'; b = \"<p>not this</p>\";</script><p>the sea }}</p>",
+        "<pre>the sea\n   the sea\n</pre><pre><code>not this</code></pre>",
+        "<p>x > y & z &copy; the sea</p>",
+        "<p>\r\nthe sea\r\n<br>\rthe sea</p>\n",
+    ],
+)
+def test_parts_of_pages_and_templates_stay_what_they_are(part: str) -> None:
+    expected = part.replace("the sea", "THE SEA")
+    loud = translated(part.encode(), ".html", LOUD).decode()
+    assert loud.replace("X > Y & Z", "x > y & z") == expected
+
+
+def test_exponents_and_readings_keep_their_names_for_the_reader_of_the_text() -> None:
+    asked: list[str] = []
+
+    async def remember(texts: Sequence[str]) -> list[str]:
+        asked.extend(texts)
+        return list(texts)
+
+    page = "<p>the sea<sup><a href=#a>1</a></sup> is 2 m<sub>x</sub> <b>deep</b> <ruby>a<rt>b</rt></ruby>"
+    translated(page.encode(), ".html", Translate(remember, remember))
+    assert asked == [
+        'the sea<sup id="2"><span id="1">1</span></sup> is 2 m<sub id="3">x</sub> <span id="4">deep</span> '
+        '<ruby id="6">a<rt id="5">b</rt></ruby>'
+    ]
+
+
+@pytest.mark.parametrize("declared", ["{{ page.lang }}", "<?= $lang ?>", ""])
+def test_a_language_that_code_declares_stays(declared: str) -> None:
+    page = f'<html lang="{declared}"><body lang="en">the sea</body></html>'
+    written = translated(page.encode(), ".html", LOUD, options=FormatOptions(language="de")).decode()
+    assert written == page.replace("the sea", "THE SEA").replace('"en"', '"de"')
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<?php ",
+        "<?",
+        "<%",
+        "{%",
+        "{{",
+        "{{{",
+        "{#",
+        "{{!--",
+        "${",
+        "<#a ",
+        "@if (",
+        "{!!",
+        "{{a}}",
+        "<?=a?>",
+        "</",
+        "---\n",
+        "&#1",
+    ],
+)
+def test_much_code_of_anything_is_read_soon(unit: str) -> None:
+    with contextlib.suppress(InvalidDocument, DocumentTooComplex):
+        read_soon(unit * (200_000 // len(unit)), ".html")
