@@ -6,7 +6,7 @@ Every format yields fragments and receives their translations. `key` identifies 
 import html
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import TypeVar
 
@@ -23,11 +23,15 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Wrap:
-    """An element around a part of the text. A soft one is only formatting; losing a hard one (a link) loses content."""
+    """An element around a part of the text. A soft one is only formatting; losing a hard one (a link) loses content.
+
+    `name` is that of an HTML element with a meaning for the words around it, such as `sup`; most have none.
+    """
 
     key: int
     children: "Fragment"
     is_soft: bool = True
+    name: str = ""
 
 
 _T = TypeVar("_T")
@@ -108,8 +112,8 @@ def _node_to_html(node: Inline) -> str:
     match node:
         case str():
             return html.escape(node, quote=False)
-        case Wrap(key, children):  # links too: in HTML they cannot stand in each other
-            return f'<span id="{key}">{to_html(children)}</span>'
+        case Wrap(key, children, name=name):  # links are spans, too: in HTML they cannot stand in each other
+            return f'<{name or "span"} id="{key}">{to_html(children)}</{name or "span"}>'
         case Atom(key, ""):
             return f'<img id="{key}">'
         case Atom(key, text):
@@ -119,7 +123,7 @@ def _node_to_html(node: Inline) -> str:
 def from_html(translated: str, source: Fragment) -> Fragment | None:
     """Read a translation of `to_html(source)`; returns None if an element is lost or foreign.
 
-    A soft wrap may be split into several; every other element must occur once.
+    A soft wrap may be split into several, and may be missing if it had no letter; every other element must occur once.
     """
     nodes = {str(node.key): node for node in _nodes_in(source)}
     body = LexborHTMLParser(translated).body
@@ -131,9 +135,10 @@ def from_html(translated: str, source: Fragment) -> Fragment | None:
         return None
     counts = Counter(str(node.key) for node in _nodes_in(fragment))
     for key, node in nodes.items():
-        may_be_split = isinstance(node, Wrap) and node.is_soft
-        if not counts[key] or (counts[key] > 1 and not may_be_split):
-            return None
+        is_soft = isinstance(node, Wrap) and node.is_soft
+        if counts[key] == 1 or (is_soft and (counts[key] or not has_words((node,)))):
+            continue
+        return None
     return fragment
 
 
@@ -161,15 +166,16 @@ def _read(parent: LexborNode, nodes: dict[str, Wrap | Atom]) -> Iterator[Inline]
                     raise _ForeignElement
                 case Atom():
                     yield source
-                case Wrap(key, _, is_soft):
-                    yield Wrap(key, joined(_read(child, nodes)), is_soft)
+                case Wrap():
+                    yield replace(source, children=joined(_read(child, nodes)))
         child = child.next
 
 
 def plain_texts(fragment: Fragment) -> list[str]:
     """Return the texts of a fragment to translate as plain text: one for each stretch between hard nodes.
 
-    Formatting does not divide a stretch, so that sentences stay whole.
+    Formatting does not divide a stretch, so that sentences stay whole, unless it has no letter: an exponent or a mark
+    would become part of a word.
     """
     return ["".join(texts) for texts in _stretches(fragment)]
 
@@ -200,7 +206,7 @@ def _add_stretches(nodes: Fragment, stretches: list[list[str]]) -> None:
     for node in nodes:
         if isinstance(node, str):
             stretches[-1].append(node)
-        elif isinstance(node, Wrap) and node.is_soft:
+        elif isinstance(node, Wrap) and node.is_soft and has_words((node,)):
             _add_stretches(node.children, stretches)
         else:
             stretches.append([])
@@ -215,10 +221,10 @@ def _refilled(fragment: Fragment, texts: Iterator[str]) -> Fragment:
         match node:
             case str():
                 nodes.append(next(texts))
-            case Wrap(key, children, is_soft):
-                inside = _refilled(children, texts)
-                if inside or not is_soft:
-                    nodes.append(Wrap(key, inside, is_soft))
+            case Wrap():
+                inside = _refilled(node.children, texts)
+                if inside or not node.is_soft:
+                    nodes.append(replace(node, children=inside))
             case Atom():
                 nodes.append(node)
     return joined(nodes)

@@ -105,7 +105,7 @@ _PATTERNS: Sequence[tuple[SpanKind, str, str]] = (
     (
         SpanKind.PLACEHOLDER,
         r"##|__|%%|@@|\$\$|!!|~~|\*\*|==|\^\^|::",
-        r"(?P<fence>##|__|%%|@@|\$\$|::)[A-Za-z][\w.-]*?(?P=fence)(?!\w)"
+        r"(?P<fence>##|__|%%|@@|\$\$|::)[A-Za-z][\w.-]{0,80}?(?P=fence)(?!\w)"
         r"|(?P<fence>!!|~~|\*\*|==|\^\^)[A-Z][A-Z\d_.-]*(?P=fence)(?!\w)",
     ),
     # %NAME% $NAME$ @NAME@ #NAME# [NAME] [[name]]
@@ -121,7 +121,7 @@ _PATTERNS: Sequence[tuple[SpanKind, str, str]] = (
         r"%",
         rf"%\([\w.]++\){_FLAGS}[a-zA-Z]|%<\w++>{_FLAGS}[a-zA-Z]"
         rf"|(?<![\d%])%(?:\d{{1,2}}\$)?+{_FLAGS}{_CONVERSION}[A-Za-z]{{0,20}}+|(?<!%)%(?:\d{{1,2}}\$)?+{_FLAGS}{_CONVERSION}{_END}"
-        r"|(?:\d[\d.,]*[ \u00a0\u202f]?)?%%|(?<![\d\w%])%L?\d{1,2}(?![\w%])",
+        r"|(?:(?<![\d.,])\d[\d.,]*+[ \u00a0\u202f]?)?%%|(?<![\d\w%])%L?\d{1,2}(?![\w%])",
     ),
     # $NAME $user.name
     (SpanKind.PLACEHOLDER, r"\$", r"(?<![\w$])\$[A-Za-z_]\w*+(?:(?:\.|->)[A-Za-z_]\w*+)*+"),
@@ -204,6 +204,7 @@ _SIGN_BEFORE = regex.compile(r"\p{Sc}\Z")
 _SIGN_BEHIND = regex.compile(rf"(?:\p{{Sc}}|[%‰])(?![\w%{{])|°[A-Za-z]?{_END}")
 # \X alone goes back from each letter of a flag to the first of a row of flags.
 _GRAPHEME_OR_WORD = regex.compile(r"[\w\p{M}]+|\p{Regional_Indicator}{1,2}+[\p{M}\u200d]*+|\X")
+_ABUGIDA = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 UNSPACED = regex.compile(f"[{_UNSPACED}]")
 _UNSPACED_GRAPHEMES = regex.compile(rf"[{_UNSPACED}]\p{{M}}*|[^{_UNSPACED}]+")
 
@@ -266,6 +267,11 @@ def _unknown(text: str, unknown: UnknownCharacters) -> Iterator[Span]:
             continue
         if not any(map(str.isalnum, match.group())):
             yield Span(*match.span(), SpanKind.SYMBOL)
+            continue
+        if _ABUGIDA.match(match.group()):
+            # One sentence, most likely: a letter that is missing makes no span of it.
+            if 2 * sum(map(unknown.is_lost, match.group())) >= len(match.group()):
+                yield Span(*match.span(), SpanKind.UNKNOWN)
             continue
         # A sentence of a script without blanks is one word here.
         start = end = match.start()

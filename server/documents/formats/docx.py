@@ -1,6 +1,8 @@
 """Word documents: body, tables, headers, footers, notes, comments and text boxes."""
 
 from collections.abc import Iterator
+from copy import deepcopy
+from functools import partial
 from typing import BinaryIO
 
 from lxml import etree
@@ -51,6 +53,7 @@ _INVISIBLE = frozenset(
 _BREAKS = frozenset(_W + name for name in ("tab", "br", "cr", "ptab"))
 # Properties of a style that do not change how text looks.
 _NO_STYLE = frozenset(_W + name for name in ("lang", "noProof", "rPrChange", "webHidden"))
+_NAMES = {"superscript": "sup", "subscript": "sub"}
 _LINK_FIELDS = ("HYPERLINK", "TOC")  # fields whose result is text of the document
 _TEXT_TAG = tag_pattern("p")
 
@@ -62,7 +65,31 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
 
 def _paragraphs(tree: etree._ElementTree) -> Iterator[Paragraph]:
     for paragraph in list(tree.iter(_W + "p")):  # the tree changes in between
-        yield Paragraph(_Reader().read(paragraph))
+        if paragraph.find(f".//{_W}ruby") is None or paragraph.find(f".//{_W}p") is not None:
+            yield Paragraph(_Reader().read(paragraph))
+            continue
+        # A reading belongs to its text: a paragraph that changes is replaced by a copy without readings.
+        plain = deepcopy(paragraph)
+        for ruby in list(plain.iter(_W + "ruby")):
+            _replace_by_base(ruby)
+        yield Paragraph(_Reader().read(plain), partial(_replace, paragraph, plain))
+
+
+def _replace_by_base(ruby: etree._Element) -> None:
+    """Put the runs of a base in place of the run of its ruby, which has nothing else."""
+    run = ruby.getparent()
+    if run is None or run.tag != _W + "r" or run.getparent() is None:
+        return
+    for base in reversed(ruby.findall(f"{_W}rubyBase/{_W}r")):
+        run.addnext(base)
+    run.remove(ruby)
+
+
+def _replace(old: etree._Element, new: etree._Element) -> None:
+    parent = old.getparent()
+    assert parent is not None
+    new.tail = old.tail
+    parent.replace(old, new)
 
 
 class _Reader:
@@ -102,7 +129,7 @@ class _Reader:
         self._pieces.append(Piece(Kind.CLOSE, [outer]))
 
     def _read_run(self, run: etree._Element) -> None:
-        style = _style(run)
+        style, name = _style(run), _name(run)
         for child in run.iterchildren("*"):
             if child.tag == _W + "fldChar":
                 self._read_field_mark(child)
@@ -114,7 +141,7 @@ class _Reader:
                     self._field.text += child.text or ""
             elif child.tag == _W + "t":
                 if child.text:
-                    self._pieces.append(Piece(Kind.TEXT, [child], child.text, style))
+                    self._pieces.append(Piece(Kind.TEXT, [child], child.text, style, name=name))
             elif child.tag in _BREAKS or child.tag == _W + "instrText":
                 self._pieces.append(Piece(Kind.BREAK))
             elif child.tag == _W + "noBreakHyphen":
@@ -149,6 +176,11 @@ def _style(run: etree._Element) -> str:
     if properties is None:
         return ""
     return "".join(described(child) for child in properties if child.tag not in _NO_STYLE)
+
+
+def _name(run: etree._Element) -> str:
+    position = run.find(f"{_W}rPr/{_W}vertAlign")
+    return "" if position is None else _NAMES.get(position.get(_W + "val", ""), "")
 
 
 def _visible_text(element: etree._Element) -> str:

@@ -15,7 +15,7 @@ from server.documents.markup.declared_language import with_language
 from server.documents.markup.html_elements import role_in_html
 from server.documents.markup.item_rewriting import escaped_texts, rewritten
 from server.documents.markup.items import Attributes, Role
-from server.documents.markup.xml_items import xml_items
+from server.documents.markup.xml_items import XHTML, xml_items
 from server.interface.errors import InvalidDocument
 
 _MEDIA_TYPE = "application/epub+zip"
@@ -23,7 +23,6 @@ _CONTAINER = "META-INF/container.xml"
 _ROOT_FILE = "{urn:oasis:names:tc:opendocument:xmlns:container}rootfile"
 _ITEM = "{http://www.idpf.org/2007/opf}item"
 _DECLARED_LANGUAGE = re.compile(rb"(<(?:\w+:)?language(?:\s[^<>]*+)?>\s*+)[^<>\s]++")
-_XHTML = "http://www.w3.org/1999/xhtml"
 _NCX_TEXT = "http://www.daisy.org/z3986/2005/ncx/ text"
 
 
@@ -84,7 +83,7 @@ _REWRITES: dict[str, Callable[..., Generator[list[Fragment], list[Fragment], byt
 
 def _role_in_xhtml(tag: str, attributes: Attributes, _is_in_text: bool) -> Role:
     namespace, _, name = tag.rpartition(" ")
-    if namespace not in (_XHTML, ""):
+    if namespace not in (XHTML, ""):
         return Role.ATOM  # formulas and drawings
     return Role.VERBATIM if name == "pre" else role_in_html(name, attributes)
 

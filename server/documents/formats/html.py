@@ -12,7 +12,7 @@ from server.documents.fragment import Rewrite
 from server.documents.input.encoding import Encoding, codec_of, detect, has_mark, read_part
 from server.documents.input.limits import FileLimits
 from server.documents.markup.declared_language import with_language
-from server.documents.markup.html_elements import role_in_html
+from server.documents.markup.html_elements import name_in_text, role_in_html
 from server.documents.markup.item_rewriting import escaped_texts, rewritten
 from server.documents.markup.items import Item, Kind, Role, text_items
 from server.documents.markup.template_code import TemplateCode, end_of_front_matter, template_code, without_code
@@ -96,7 +96,7 @@ def _markup_item(role: pieces.Role, raw: str) -> Item:
     if own_role is Role.MARK:
         return Item(Kind.MARK, raw)
     kind = {pieces.Role.OPENING: Kind.OPEN, pieces.Role.CLOSING: Kind.CLOSE}.get(role, Kind.ATOM)
-    return Item(kind, raw, is_soft=own_role is Role.SOFT)
+    return Item(kind, raw, is_soft=own_role is Role.SOFT, name=name_in_text(name[1].lower()) if name else "")
 
 
 def _preformatted_items(start_tag: str, content: str, end_tag: str) -> Iterator[Item]:

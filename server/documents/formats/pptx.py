@@ -57,8 +57,13 @@ def _piece(child: etree._Element) -> Piece | None:
             return None
         properties = child.find(_A + "rPr")
         is_link = properties is not None and properties.find(_LINK) is not None
-        return Piece(Kind.TEXT, [leaf], text, _style(properties), is_link)
+        return Piece(Kind.TEXT, [leaf], text, _style(properties), is_link, name=_name(properties))
     return Piece(Kind.ATOM, [child], text)
+
+
+def _name(properties: etree._Element | None) -> str:
+    baseline = "" if properties is None else properties.get("baseline", "")
+    return "sub" if baseline.startswith("-") else "sup" if baseline.strip("0%") else ""
 
 
 def _style(properties: etree._Element | None) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import BinaryIO
 
 from lxml import etree
@@ -38,6 +39,7 @@ _TEXTS = (_S + "si", _S + "is", _S + "text", _S + "c")  # a shared string, one i
 # A cell whose value is a text, without a formula: some libraries write all texts so.
 _TEXT_CELL = rb"<(?:[\w.-]+:)?c(?=\s[^<>]*\st=[\"']str[\"'])[^<>]*>\s*<(?:[\w.-]+:)?v[\s>]"
 _TEXT_TAG = re.compile(tag_pattern("si", "is", "text", "p").pattern + b"|" + _TEXT_CELL)
+_NAMES = {"superscript": "sup", "subscript": "sub"}
 _CARRIAGE_RETURN = re.compile("(?<!_x005F)_x000D_")  # which programs on Windows write in front of a line feed
 
 
@@ -52,7 +54,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
             visible = unescaped("".join(leaf.text or "" for leaf in _leaves(text)))
             if naming(visible) not in names and is_text(visible):
                 pieces = [piece for child in text.iterchildren("*") if (piece := _piece(child)) is not None]
-                yield Paragraph(pieces, outdated=list(text.iterchildren(_S + "rPh")))
+                yield Paragraph(pieces, partial(_remove_readings, text))
         yield from drawing_paragraphs(tree)
 
     yield from rewrite_package(source, sink, limits, _MAIN_TYPES, _TEXT_TYPES, find_paragraphs, _TEXT_TAG)
@@ -76,4 +78,11 @@ def _piece(child: etree._Element) -> Piece | None:
         return None
     properties = child.find(_S + "rPr")
     style = "" if properties is None else "".join(map(described, properties))
-    return Piece(Kind.TEXT, [leaf], _CARRIAGE_RETURN.sub("\r", leaf.text), style)
+    position = None if properties is None else properties.find(_S + "vertAlign")
+    name = "" if position is None else _NAMES.get(position.get("val", ""), "")
+    return Piece(Kind.TEXT, [leaf], _CARRIAGE_RETURN.sub("\r", leaf.text), style, name=name)
+
+
+def _remove_readings(text: etree._Element) -> None:
+    for reading in text.findall(_S + "rPh"):
+        text.remove(reading)

@@ -37,7 +37,7 @@ def parse_frame(content: bytes) -> dict[str, object]:
 
 
 def encode_fragment(fragment: Fragment) -> object:
-    """Return a fragment as JSON: a plain text is a string, an atom a list of two values, a wrap a list of three."""
+    """Return a fragment as JSON: a plain text is a string, an atom a list of two values, a wrap a list of four."""
     if len(fragment) == 1 and isinstance(fragment[0], str):
         return fragment[0]
     return [_encode_node(node) for node in fragment]
@@ -49,8 +49,8 @@ def _encode_node(node: Inline) -> object:
             return node
         case Atom(key, text):
             return [key, text]
-        case Wrap(key, children, is_soft):
-            return [key, encode_fragment(children), is_soft]
+        case Wrap(key, children, is_soft, name):
+            return [key, encode_fragment(children), is_soft, name]
 
 
 def decode_fragment(value: object) -> Fragment:
@@ -68,8 +68,8 @@ def _decode_node(value: object) -> Inline:
             return value
         case [int(key), str(text)]:
             return Atom(key, text)
-        case [int(key), list() | str() as children, bool(is_soft)]:
-            return Wrap(key, decode_fragment(children), is_soft)
+        case [int(key), list() | str() as children, bool(is_soft), str(name)]:
+            return Wrap(key, decode_fragment(children), is_soft, name)
         case _:
             raise ValueError("a node of a fragment must be a text, an atom or a wrap")
 

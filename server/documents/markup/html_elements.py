@@ -21,17 +21,13 @@ _ATOMS = frozenset(
     )
 )  # fmt: skip
 _MARKS = frozenset(("wbr",))
-_VOID = frozenset(
-    (
-        "area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input", "keygen", "link",
-        "meta", "param", "source", "track", "wbr",
-    )
-)  # fmt: skip
+# A mark or an exponent touches its word, and a reading is none.
+_MEANINGFUL = frozenset(("rb", "rp", "rt", "rtc", "ruby", "sub", "sup"))
 
 
-def is_void(name: str) -> bool:
-    """Return whether the element has no end tag."""
-    return name in _VOID
+def name_in_text(name: str) -> str:
+    """Return the name of an element with a meaning for the words around it, and an empty one for any other."""
+    return name if name in _MEANINGFUL else ""
 
 
 def role_in_html(name: str, attributes: Attributes) -> Role:

@@ -9,7 +9,8 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from server.documents.input.density import Density
-from server.documents.markup.items import Item, Kind
+from server.documents.markup.html_elements import name_in_text, role_in_html
+from server.documents.markup.items import Item, Kind, Role
 from server.interface.errors import DocumentTooComplex
 
 # Keys of a token's meta: its begin and end in the paragraph, and its text if that differs from the source.
@@ -33,6 +34,8 @@ _BREAK = regex.compile(
 _ATOM = regex.compile(
     r"\[\^[^\[\]\n]++\]|(?<!\w)\$(?=[^\s\d])[^$\n]{1,1000}+(?<=\S)\$(?!\w)|(?<![\w:]):[a-z][a-z0-9_+-]{1,63}+:(?![\w:])"
 )
+
+_TAG = regex.compile(r"<(?P<end>/?)(?P<name>[A-Za-z][^\s/>]*+)")
 
 Rule = Callable[[StateInline, bool], bool]
 
@@ -168,5 +171,12 @@ def _item(token: Token, raw: str) -> Item:
             return Item(Kind.OPEN if token.nesting > 0 else Kind.CLOSE, raw, is_soft=False)
         case _ if token.nesting:
             return Item(Kind.OPEN if token.nesting > 0 else Kind.CLOSE, raw)
-        case _:  # images and HTML
-            return Item(Kind.BREAK if raw.lower().startswith("<br") else Kind.ATOM, raw)
+        case "html_inline" if (tag := _TAG.match(raw)) is not None:
+            name = tag["name"].lower()
+            role = role_in_html(name, {})
+            kind = Kind.BREAK if role is Role.BLOCK else Kind.ATOM
+            if role in (Role.SOFT, Role.HARD):
+                kind = Kind.CLOSE if tag["end"] else Kind.OPEN
+            return Item(kind, raw, is_soft=role is Role.SOFT, name=name_in_text(name))
+        case _:  # images and comments
+            return Item(Kind.ATOM, raw)

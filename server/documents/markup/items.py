@@ -52,6 +52,7 @@ class Item(NamedTuple):
     is_soft: bool = True
     inner: tuple["Item", ...] = ()
     after: str = ""  # written behind `inner`
+    name: str = ""  # of an HTML element with a meaning for the words around it
 
 
 def text_items(raw: str, *, collapses_space: bool = True) -> Iterator[Item]:

@@ -27,6 +27,7 @@ class Piece:
     style: str = ""
     is_link: bool = False  # a link by its style, as in PowerPoint
     inside: etree._Element | None = None
+    name: str = ""  # sup or sub
 
 
 def set_text(leaf: etree._Element, text: str) -> None:

@@ -5,10 +5,9 @@ characters of a paragraph is the plain text; stretches of other styles are wraps
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
-
-from lxml import etree
 
 from server.documents.fragment import Atom, Fragment, Wrap, shape, texts_in
 from server.documents.markup.items import Item, Kind
@@ -17,10 +16,10 @@ from server.documents.markup.units import Unit, find_units
 
 
 class Paragraph:
-    """The units of one paragraph. Elements that are `outdated` by any change are removed with it."""
+    """The units of one paragraph. `on_change` is called when its text has changed."""
 
-    def __init__(self, pieces: Sequence[Piece], outdated: Sequence[etree._Element] = ()) -> None:
-        self._outdated = outdated
+    def __init__(self, pieces: Sequence[Piece], on_change: Callable[[], None] | None = None) -> None:
+        self._on_change = on_change
         self._pieces: list[Piece] = []
         self._items: list[Item] = []
         self._wrap_styles(_merged(pieces))
@@ -42,9 +41,8 @@ class Paragraph:
                 self._fill(unit, translation)
             else:
                 Rebuilding(self._pieces, unit).rebuild(translation)
-        for element in self._outdated if has_changed else ():
-            if (parent := element.getparent()) is not None:
-                parent.remove(element)
+        if has_changed and self._on_change is not None:
+            self._on_change()
         return has_changed
 
     def _wrap_styles(self, pieces: Sequence[Piece]) -> None:
@@ -59,7 +57,7 @@ class Paragraph:
             elif piece.style == main_style and not piece.is_link:
                 self._add(piece, Item(Kind.TEXT, text=piece.text))
             else:
-                self._add(Piece(Kind.OPEN), Item(Kind.OPEN, is_soft=not piece.is_link))
+                self._add(Piece(Kind.OPEN), Item(Kind.OPEN, is_soft=not piece.is_link, name=piece.name))
                 self._add(piece, Item(Kind.TEXT, text=piece.text))
                 self._add(Piece(Kind.CLOSE), Item(Kind.CLOSE, is_soft=not piece.is_link))
 
@@ -98,7 +96,7 @@ def _merged(pieces: Iterable[Piece]) -> list[Piece]:
         else:
             elements = [leaf for piece in (first, *others) for leaf in piece.elements]
             text = "".join(piece.text for piece in (first, *others))
-            merged.append(Piece(Kind.TEXT, elements, text, first.style, first.is_link))
+            merged.append(replace(first, elements=elements, text=text))
     return merged
 
 

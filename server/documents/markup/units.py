@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from server.documents.fragment import Atom, Fragment, Inline, Wrap, joined
+from server.documents.fragment import Atom, Fragment, Inline, Wrap, has_words, joined
 from server.documents.markup.items import Item, Kind
 from server.interface.errors import DocumentTooComplex
 
@@ -54,7 +54,7 @@ def find_units(items: Sequence[Item]) -> list[Unit]:
         unit = Unit(items, *_peeled(items, start, end))
         if unit.start < unit.end:
             unit.fragment = _build(unit)
-            if _has_words(unit.fragment):
+            if has_words(unit.fragment):
                 _strip(unit)
                 units.append(unit)
     return units
@@ -142,7 +142,7 @@ def _partners(items: Sequence[Item], start: int, end: int) -> dict[int, int]:
 
 
 def _build(unit: Unit) -> Fragment:
-    """Return the fragment of a unit. A wrap without a letter in it becomes an atom."""
+    """Return the fragment of a unit. A wrap without a letter or a digit in it becomes an atom."""
     items = unit.layer
     texts = [item.text for item in unit.items]
     visible = "".join(texts)
@@ -173,9 +173,9 @@ def _build(unit: Unit) -> Fragment:
                 )
         elif item.kind is Kind.CLOSE:
             children, (first, num_places) = joined(stack.pop()), opened.pop()
-            if _has_words(children):
+            if _has_content(children):
                 key = _new_place(unit, first, index)
-                stack[-1].append(Wrap(key, children, items[first].is_soft))
+                stack[-1].append(Wrap(key, children, items[first].is_soft, items[first].name))
             else:
                 while len(unit.places) > num_places:  # the places inside the wrap are the last
                     unit.places.popitem()
@@ -184,9 +184,9 @@ def _build(unit: Unit) -> Fragment:
     return joined(stack[0])
 
 
-def _has_words(nodes: Fragment) -> bool:
-    """Return whether there is a letter. Reads one level: every wrap of `_build` has a letter."""
-    return any(isinstance(node, Wrap) or (isinstance(node, str) and any(map(str.isalpha, node))) for node in nodes)
+def _has_content(nodes: Fragment) -> bool:
+    """Return whether there is a letter or a digit. Reads one level: every wrap of `_build` has one."""
+    return any(isinstance(node, Wrap) or (isinstance(node, str) and any(map(str.isalnum, node))) for node in nodes)
 
 
 def _atom(unit: Unit, first: int, last: int, text: str) -> Atom:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from xml.parsers import expat  # safe behind `check_prolog`: no entity is declared
 
 from server.documents.input import safe_xml
+from server.documents.markup.html_elements import name_in_text
 from server.documents.markup.items import Attributes, Item, Kind, Role, text_items
 from server.interface.errors import InvalidDocument
 
@@ -17,6 +18,7 @@ Classify = Callable[[str, Attributes, bool], Role]
 
 _BLOCKS = (Role.BLOCK, Role.VERBATIM, Role.STRUCTURE)
 _OPAQUE = (Role.ATOM, Role.MARK, Role.BREAK, Role.SPACE)
+XHTML = "http://www.w3.org/1999/xhtml"
 _MAX_DEPTH = 256  # formats nest some twenty elements; fragments are read by recursion
 _CHUNK_BYTES = 1 << 16  # parsed at once; the items of a chunk are yielded before the next is parsed
 
@@ -153,7 +155,7 @@ class _Reader:
             self._add(Item(Kind.BREAK, raw))
             context = Role.VERBATIM if role is Role.BLOCK and context is Role.VERBATIM else role
         else:
-            self._add(Item(Kind.OPEN, raw, is_soft=role is Role.SOFT))
+            self._add(Item(Kind.OPEN, raw, is_soft=role is Role.SOFT, name=_name_in_text(tag)))
         self._contexts.append(context)
 
     def _close(self, raw: str) -> None:
@@ -172,6 +174,11 @@ class _Reader:
             self._add(Item(Kind.ATOM, island.opening, inner=tuple(island.items), after=raw))
         else:
             self._add(Item(Kind.BREAK if role in _BLOCKS else Kind.CLOSE, raw, is_soft=role is Role.SOFT))
+
+
+def _name_in_text(tag: str) -> str:
+    namespace, _, name = tag.rpartition(" ")
+    return name_in_text(name) if namespace in (XHTML, "") else ""
 
 
 def _opaque_item(role: Role, raw: str, text: str) -> Item:

@@ -23,12 +23,12 @@ _LIST = r"[-*+–—:]|\d{1,3}[.)]|\(\d{1,3}\)|[a-zA-Z]\)"
 _LINE_START = regex.compile(rf"[ \t]*(?:(?:{_STRUCTURE})[ \t]+|>++(?:[ \t]+|(?=\S)))*(?:\|[ \t]*)?")
 _LIST_START = regex.compile(rf"[ \t]*(?:(?:{_STRUCTURE}|{_LIST})[ \t]+|>++(?:[ \t]+|(?=\S)))*(?:\|[ \t]*)?")
 _LIST_LINE = regex.compile(rf"^[ \t>]*(?:{_LIST})[ \t]+\S", regex.MULTILINE)
-_LINE_END = regex.compile(r"[ \t]*\|[ \t]*\Z|[ \t]#+[ \t]*\Z|(?<=\w):(?=:[ \t]*\Z)")
+_LINE_END = regex.compile(r"(?<![ \t])[ \t]*+\|[ \t]*\Z|[ \t]#+[ \t]*\Z|(?<=\w):(?=:[ \t]*\Z)")
 _SPACE = " \t"
 _CELL_BORDER = regex.compile(r"\|[ \t]*")
 # White space around a mark stands between the parts.
 _BREAK = regex.compile(
-    r"[ \t]*(?:(?:(?<![\s\\])\\(?:r\\n|[nrt])(?!\\)|(?<!\\)\\(?:r\\n|[nrt])(?![a-z]{2}))+|(?i:<\s?br\s?/?\s?>)"
+    r"(?<![ \t])[ \t]*+(?:(?:(?<![\s\\])\\(?:r\\n|[nrt])(?!\\)|(?<!\\)\\(?:r\\n|[nrt])(?![a-z]{2}))+|(?i:<\s?br\s?/?\s?>)"
     r"|\|{1,4})+[ \t]*|\t[ \t]*"
 )
 _FENCE = regex.compile(r"[ \t]*(?:```|~~~)")

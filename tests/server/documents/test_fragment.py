@@ -29,6 +29,7 @@ def test_hard_elements_divide_the_plain_texts() -> None:
     assert plain_texts(("plain",)) == ["plain"]
     assert plain_texts(("a ", Wrap(1, ("b", Wrap(2, (" c",)))), "d")) == ["a b cd"]
     assert plain_texts((Atom(1), Atom(2))) == []
+    assert plain_texts(("m", Wrap(1, ("2",)), " wide")) == ["m", "2", " wide"]
 
 
 def test_a_document_is_read_in_windows_unless_it_is_held() -> None:
@@ -65,6 +66,10 @@ def test_html_has_the_keys_as_ids() -> None:
     assert to_html(_SOFT) == '<span id="1">one</span> &lt; two <code id="2">x &amp; y</code>'
     assert to_html((Atom(3), Wrap(4, (Wrap(5, ('"',)),)))) == '<img id="3"><span id="4"><span id="5">"</span></span>'
     assert from_html(to_html(_SOFT), _SOFT) == _SOFT
+    exponent: Fragment = ("m", Wrap(1, ("2",), name="sup"))
+    assert to_html(exponent) == 'm<sup id="1">2</sup>'
+    assert from_html('x <sup id="1">3</sup>', exponent) == ("x ", Wrap(1, ("3",), name="sup"))
+    assert from_html("x", exponent) == ("x",)
     assert from_html(to_html(_FRAGMENT), _FRAGMENT) == _FRAGMENT
 
 

@@ -20,6 +20,7 @@ from server.translation.service import TranslationService
 from server.translation.text_stream import TextStream
 from server.translation.types import TranslationRequest
 from tests.fakes.echo import EchoGenerator, make_bundle
+from tests.server.text.identity import LETTERS
 
 INFORMAL = "Wo ist dein Bahnhof?"
 FORMAL = "Wo ist Ihr Bahnhof?"
@@ -103,8 +104,9 @@ def test_a_request_without_a_form_has_the_parameters_that_it_had(engine: Address
     assert with_form.params.num_hypotheses == with_form.params.beam_size == 4
 
 
-def test_protected_text_keeps_the_form_too(engine: AddressingEngine) -> None:
-    engine.answers = ("Wo ist dein Tom?", "Wo ist Ihr Tom?")
+def test_protected_text_keeps_the_form_too(tmp_path: Path) -> None:
+    engine = AddressingEngine(make_bundle(tmp_path, sentences=LETTERS))
+    engine.answers = ("Wo ist dein {name}?", "Wo ist Ihr {name}?")
     assert _translate(engine, Formality.FORMAL, "Where is your {name}?") == "Wo ist Ihr {name}?"
 
 
@@ -153,4 +155,4 @@ def test_sentences_with_the_other_form_are_reported(
     engine.answers = answers
     request = TranslationRequest(("Where is your station?",), "en", "de", formality=form)
     result = asyncio.run(Pipeline(engine, TranslationLimits()).translate(request))
-    assert result.translations[0].other_address == other
+    assert result.translations[0].formality_mismatches == other

@@ -144,16 +144,14 @@ def test_a_deadline_is_that_of_the_request_or_of_the_server() -> None:
 
 
 def test_options_of_a_request_come_before_those_of_the_server() -> None:
-    keep, translate = (
-        TranslationLimits(),
-        TranslationLimits(if_already_target="translate", if_untranslatable="translate"),
-    )
+    keep, translate = TranslationLimits(), TranslationLimits(if_already_target="translate", repair=False)
     assert keep.keeps_target(DecodingOptions())
-    assert keep.keeps_untranslatable(DecodingOptions())
     assert not translate.keeps_target(DecodingOptions())
-    assert not translate.keeps_untranslatable(DecodingOptions())
     assert translate.keeps_target(DecodingOptions(if_already_target="keep"))
-    assert not keep.keeps_untranslatable(DecodingOptions(if_untranslatable="translate"))
+    assert keep.repairs(DecodingOptions())
+    assert not keep.repairs(DecodingOptions(repair=False))
+    assert not translate.repairs(DecodingOptions())
+    assert translate.repairs(DecodingOptions(repair=True))
     doubting = TranslationLimits(min_quality=0.5, on_low_quality="keep_source")
     assert doubting.min_quality_of(DecodingOptions()) == 0.5
     assert doubting.min_quality_of(DecodingOptions(min_quality=0.0)) == 0.0
@@ -162,5 +160,3 @@ def test_options_of_a_request_come_before_those_of_the_server() -> None:
     assert doubting.estimates_quality(DecodingOptions())
     assert not keep.estimates_quality(DecodingOptions())
     assert keep.estimates_quality(DecodingOptions(min_quality=0.1))
-    assert keep.if_incomplete_of(DecodingOptions(if_incomplete="ignore")) == "ignore"
-    assert keep.if_incomplete_of(DecodingOptions()) == "recover"

@@ -2,21 +2,20 @@ import math
 from dataclasses import replace
 
 from server.interface.request import FinishReason
-from server.text.items.kinds import ItemKind
 from server.text.language_detection import Detection
-from server.text.protection.means import Means
-from server.text.source_check import KeepReason
+from server.text.protection.masked_sentence import Means
+from server.text.spans import SpanKind
 from server.translation.merging import merge, with_kept
 from server.translation.token_counts import TokenCounts
-from server.translation.types import KeptSentence, Phases, Translation, TranslationResult
+from server.translation.types import KeepReason, KeptSentence, Phases, Translation, TranslationResult
 
 
 def _result(*texts: str, times: tuple[float, float, float, float, float], seed: int | None = None) -> TranslationResult:
     translations = [Translation(text, 3, 4, FinishReason.STOP, -0.5) for text in texts]
     counts = TokenCounts.of([(3, 4)] * len(texts))
-    kept = {(ItemKind.NUMBER, Means.AS_IS): 2}
+    kept = {(SpanKind.ADDRESS, Means.AS_IS): 2}
     return TranslationResult(
-        translations, Phases(*times), counts, len(texts), seed, kept, {KeepReason.NO_WORDS: 1}, {"recovered": 1}
+        translations, Phases(*times), counts, len(texts), seed, kept, {KeepReason.NO_WORDS: 1}, {"repaired": 1}
     )
 
 
@@ -30,9 +29,9 @@ def test_results_are_merged_in_the_order_of_the_texts() -> None:
     assert merged.phases == Phases(5, 2, 4, 4, 9)  # at the same time
     assert merged.sentence_tokens == TokenCounts({3: 3}, {4: 3})
     assert (merged.num_splits, merged.seed) == (3, 7)
-    assert merged.kept_items == {(ItemKind.NUMBER, Means.AS_IS): 4}
+    assert merged.kept_spans == {(SpanKind.ADDRESS, Means.AS_IS): 4}
     assert merged.kept_sentences == {KeepReason.NO_WORDS: 2}
-    assert merged.outcomes == {"recovered": 2}
+    assert merged.outcomes == {"repaired": 2}
 
 
 def test_a_request_without_parts_took_no_time() -> None:

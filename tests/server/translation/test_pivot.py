@@ -11,12 +11,11 @@ from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.request import FinishReason
 from server.text.formality import Formality
 from server.text.glossary import Glossary
-from server.text.source_check import KeepReason
 from server.translation.limits import TranslationLimits
 from server.translation.pivot import PivotPipeline
 from server.translation.text_stream import TextStream
 from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases, Translation, TranslationRequest, TranslationResult
+from server.translation.types import KeepReason, Phases, RepairedSentence, Translation, TranslationRequest, TranslationResult
 from tests.fakes.engine import FakeClock
 
 
@@ -48,13 +47,13 @@ class Step:
         translations = [
             Translation(
                 self.sign + self.words(text), 2, 3, self.finish_reason, -1.0,
-                recovered=(f"{self.sign}r",), incomplete=(f"{self.sign}i",),
+                repaired=(RepairedSentence(f"{self.sign}r", "parts"),), incomplete=(f"{self.sign}i",),
                 quality=self.qualities[index] if self.qualities else None,
             )
             for index, text in enumerate(request.texts)
         ]  # fmt: skip
         return TranslationResult(
-            translations, Phases(1, 2, 3, 4, 5), TokenCounts.of([(2, 3)]), 1, 7, outcomes={"recovered": 1}
+            translations, Phases(1, 2, 3, 4, 5), TokenCounts.of([(2, 3)]), 1, 7, outcomes={"repaired": 1}
         )
 
 
@@ -74,13 +73,13 @@ def test_the_numbers_are_those_of_both_steps() -> None:
     result = _translated(pipeline)
     assert [each.text for each in result.translations] == ["21a", "21b"]
     assert {each.finish_reason for each in result.translations} == {FinishReason.LENGTH}
-    assert result.translations[0].recovered == ("1r", "2r")
+    assert [each.text for each in result.translations[0].repaired] == ["1r", "2r"]
     assert result.translations[0].incomplete == ("1i", "2i")
     assert (result.num_splits, result.seed) == (2, 7)
     # The first token of the answer comes after the queue, the encoder and the decoder of the first step.
     assert result.phases == Phases(2, 4, 6, 8, 2 + 3 + 4 + 5)
     assert result.sentence_tokens.num_sentences == 2
-    assert result.outcomes == {"recovered": 2}
+    assert result.outcomes == {"repaired": 2}
     assert [(each.source, each.target) for each in (*first.requests, *second.requests)] == [("de", "en"), ("eng", "fr")]
     assert second.requests[0].accepted_earlier
     assert second.requests[0].size_is_checked

@@ -1,4 +1,4 @@
-"""Quality of sentences: estimated alike by both paths, and what becomes of sentences below the limit."""
+"""Quality of sentences: estimated for each, and what becomes of sentences below the limit."""
 
 import asyncio
 import math
@@ -15,7 +15,6 @@ from server.text.tokenizers.registry import open_tokenizer
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.pivot import PivotPipeline
-from server.translation.plain_texts import PlainTextPath
 from server.translation.quality import QualitySignals, estimate
 from server.translation.text_stream import TextStream
 from server.translation.types import Translation, TranslationRequest, TranslationResult
@@ -56,17 +55,6 @@ def engine(echo: EchoGenerator) -> Unsure:
     return Unsure(_calibrated(echo.bundle))
 
 
-@pytest.fixture(params=["plain", "general"])
-def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Translate by the short path, then by the general one."""
-    if request.param == "general":
-        monkeypatch.setattr(PlainTextPath, "translate", _take_no_text)
-
-
-async def _take_no_text(path: PlainTextPath, *arguments: object) -> None:
-    return None
-
-
 def _result(
     engine: EchoGenerator,
     *texts: str,
@@ -97,7 +85,6 @@ def test_unusual_lengths_lower_the_quality_on_both_sides() -> None:
     assert estimate(QualitySignals(-1e6, 2.0, 3.0, 0.0), calibration) == 0.0
 
 
-@pytest.mark.usefixtures("path")
 def test_sentences_and_texts_have_their_quality(engine: Unsure) -> None:
     translation = _translate(engine, f"{GOOD} {BAD}\n{GOOD}", return_quality=True)
     assert [(each.text, each.translation, each.quality) for each in translation.sentence_quality] == [
@@ -109,7 +96,6 @@ def test_sentences_and_texts_have_their_quality(engine: Unsure) -> None:
     assert translation.low_quality == ()
 
 
-@pytest.mark.usefixtures("path")
 def test_sentences_of_low_quality_are_named(engine: Unsure) -> None:
     result = _result(engine, f"{GOOD} {BAD}", GOOD, min_quality=0.5)
     first, second = result.translations
@@ -119,7 +105,6 @@ def test_sentences_of_low_quality_are_named(engine: Unsure) -> None:
     assert result.num_low_quality == 1
 
 
-@pytest.mark.usefixtures("path")
 def test_the_source_of_a_sentence_of_low_quality_is_kept(engine: Unsure) -> None:
     engine.num_skipped = 1
     result = _result(engine, f"{BAD}\n{GOOD}", min_quality=0.5, on_low_quality="keep_source")
@@ -164,7 +149,6 @@ def test_a_stream_is_only_flagged(engine: Unsure) -> None:
     assert len(translation.low_quality) == 1
 
 
-@pytest.mark.usefixtures("path")
 def test_a_server_has_a_default_that_requests_replace(engine: Unsure) -> None:
     limits = TranslationLimits(min_quality=0.5, on_low_quality="keep_source")
     assert _translate(engine, BAD, limits=limits).kept

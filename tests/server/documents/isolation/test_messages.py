@@ -35,7 +35,7 @@ def test_a_message_may_have_the_largest_length_and_no_more() -> None:
         (),
         ("a", Atom(1), Atom(2, "code"), "b"),
         (Wrap(1, ("a", Wrap(2, ("b",), is_soft=False))), "c"),
-        (Wrap(1, ()),),
+        (Wrap(1, (), name="sup"),),
     ],
 )
 def test_a_fragment_is_read_as_it_was_written(fragment: Fragment) -> None:
@@ -45,7 +45,7 @@ def test_a_fragment_is_read_as_it_was_written(fragment: Fragment) -> None:
 def test_a_plain_text_is_written_as_one() -> None:
     assert encode_fragment(("plain",)) == "plain"
     assert encode_fragment((Atom(1),)) == [[1, ""]]
-    assert encode_fragment((Wrap(1, ("a",), is_soft=False),)) == [[1, "a", False]]
+    assert encode_fragment((Wrap(1, ("a",), is_soft=False),)) == [[1, "a", False, ""]]
 
 
 @pytest.mark.parametrize(

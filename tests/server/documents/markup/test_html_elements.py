@@ -1,6 +1,6 @@
 import pytest
 
-from server.documents.markup.html_elements import is_void, role_in_html
+from server.documents.markup.html_elements import name_in_text, role_in_html
 from server.documents.markup.items import Role
 
 
@@ -26,6 +26,6 @@ def test_the_role_of_an_element(name: str, attributes: dict[str, str], role: Rol
     assert role_in_html(name, attributes) is role
 
 
-def test_void_elements_have_no_end_tag() -> None:
-    assert is_void("br")
-    assert not is_void("p")
+def test_few_elements_have_a_meaning_for_the_words_around_them() -> None:
+    assert name_in_text("sup") == "sup"
+    assert name_in_text("b") == ""

@@ -7,6 +7,7 @@ from server.interface.errors import DocumentTooComplex
 
 OPEN, CLOSE, BREAK, MARK = (Item(kind) for kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK, Kind.MARK))
 HARD = Item(Kind.OPEN, is_soft=False)
+SUP = Item(Kind.OPEN, name="sup")
 PICTURE = Item(Kind.ATOM)
 
 
@@ -40,8 +41,10 @@ A, B = _text("a"), _text("b")
             [A, OPEN, B, OPEN, A, CLOSE, PICTURE, CLOSE, B],
             [(0, 9, ("a", Wrap(3, ("b", Wrap(1, ("a",)), Atom(2))), "b"))],
         ),
-        # Without a letter it is an atom with all that it shows.
-        ([A, OPEN, _text("1 "), OPEN, _code("2"), CLOSE, CLOSE, B], [(0, 8, ("a", Atom(1, "1 2"), "b"))]),
+        # Without a letter or a digit it is an atom with all that it shows.
+        ([A, OPEN, _text("* "), OPEN, _code("2"), CLOSE, CLOSE, B], [(0, 8, ("a", Atom(1, "* 2"), "b"))]),
+        ([A, SUP, _text("1"), CLOSE], [(0, 4, ("a", Wrap(1, ("1",), name="sup")))]),
+        ([OPEN, _text("1"), CLOSE, _text("2")], []),
         ([A, OPEN, _code("2"), CLOSE, B, PICTURE, A], [(0, 7, ("a", Atom(1, "2"), "b", Atom(2), "a"))]),
         # Letters that are not translated make no unit.
         ([_code("code"), _text(" 1 ")], []),

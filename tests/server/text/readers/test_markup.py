@@ -47,7 +47,8 @@ def test_xml_that_parses_does_so_afterwards(identity: Identity) -> None:
     [
         ("<p>Good morning.<p>Where is it?", {"Good morning.", "Where is it?"}),
         ("<ul><li>tea<li>the dog</ul>", {"tea", "the dog"}),
-        ("Good<br>morning", {"Good", "morning"}),
+        ("Good<br>Morning", {"Good", "Morning"}),
+        ("Good<br>morning", {"Good morning"}),  # a line break inside a sentence
         ("<p>I would\n   like <b>some</b> tea.</p>", {"I would like some tea."}),
         ("<title>Where is it?</title><script>Where</script><style>it</style><!-- is -->", {"Where is it?"}),
         ("<td>1 &amp; a</td><td>a &lt; b</td>", {"1 & a", "a < b"}),
@@ -68,13 +69,13 @@ def echo_letters(identity: Identity) -> Identity:
 def test_an_element_that_is_not_translated_is_one_word_of_its_sentence(echo_letters: Identity) -> None:
     source = 'Where is <span translate="no">the <b>lazy</b> &amp; dog</span> of <code>x &lt; 1</code>?'
     assert echo_letters([source], "html") == [source]
-    assert echo_letters.model_inputs == ["Where is Tom of Maria?"]
+    assert echo_letters.model_inputs == ["Where is X1 of X2?"]
 
 
-def test_a_name_that_stands_for_an_element_is_not_in_the_sentence(echo_letters: Identity) -> None:
-    source = "<p>Tom and Maria is <code>x</code> it</p>"
+def test_a_mask_that_stands_for_an_element_is_not_in_the_sentence(echo_letters: Identity) -> None:
+    source = "<p>X1 and X2 is <code>x</code> it</p>"
     assert echo_letters([source], "html") == [source]
-    assert echo_letters.model_inputs == ["Tom and Maria is Boston it"]
+    assert echo_letters.model_inputs == ["X1 and X2 is X3 it"]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ def test_names_of_elements_can_be_set(echo_letters: Identity) -> None:
     options = MarkupOptions(frozenset({"s"}), frozenset({"i"}), frozenset({"x"}))
     source = "<r>the dog <s>is</s> lazy <x>and</x> is</r>"
     assert echo_letters([source], "xml", options) == [source]
-    assert set(echo_letters.model_inputs) == {"the dog", "is", "lazy Tom is"}
+    assert set(echo_letters.model_inputs) == {"the dog", "is", "lazy X1 is"}
 
 
 @pytest.mark.parametrize(
@@ -180,7 +181,7 @@ def test_no_entity_is_expanded(echo_letters: Identity) -> None:
     entities = '<!ENTITY a "where"><!ENTITY b "&a;&a;"><!ENTITY c SYSTEM "file:///etc/passwd">'
     bomb = f"<!DOCTYPE r [{entities}]><r>is &b; &c; it</r>"
     assert echo_letters([bomb], "xml") == [bomb]
-    assert echo_letters.model_inputs == ["is Tom Maria it"]
+    assert echo_letters.model_inputs == ["is X1 X2 it"]
 
 
 @pytest.mark.parametrize("source", ["<a>where</b>", "<a>", "where & is", "<a b=1/>", "<?xml version='1.0'?>", "\x00"])

@@ -1,9 +1,9 @@
 import pytest
 
-from server.text.items.kinds import ItemKind
 from server.text.readers.units import ProtectedSpan, Tag, Unit
+from server.text.spans import SpanKind
 
-_SPANS = (ProtectedSpan(2, 5, "345"), ProtectedSpan(6, 8, "78", ItemKind.NUMBER))
+_SPANS = (ProtectedSpan(2, 5, "345"), ProtectedSpan(6, 8, "78", SpanKind.SYMBOL))
 _UNIT = Unit(
     "01234567890", "01abc5de89", (Tag(0, 2, "<a>", "</a>"), Tag(2, 8, "<b>", "</b>"), Tag(5, 5, "<i>")), _SPANS, str
 )
@@ -20,13 +20,9 @@ def _unit(text: str, *spans: ProtectedSpan) -> Unit:
         (_unit("77 !"), False),
         (_unit("abc", ProtectedSpan(0, 3, "abc")), False),
         (_unit("abc d", ProtectedSpan(0, 3, "abc")), True),
-        (_unit("5 May", ProtectedSpan(0, 5, "5 May", ItemKind.DATE)), True),
-        (_unit("$5", ProtectedSpan(0, 2, "$5", ItemKind.MONEY)), True),
-        (_unit("5.5.", ProtectedSpan(0, 4, "5.5.", ItemKind.DATE)), False),
-        (_unit("v1", ProtectedSpan(0, 2, "v1", ItemKind.VERSION)), False),
     ],
 )
-def test_words_are_letters_outside_of_spans_or_inside_values(unit: Unit, expected: bool) -> None:
+def test_words_are_letters_outside_of_spans(unit: Unit, expected: bool) -> None:
     assert unit.has_words is expected
 
 
@@ -66,7 +62,7 @@ def test_a_position_is_inside_a_span_between_its_characters() -> None:
 def test_spans_are_masked_in_their_length() -> None:
     assert _UNIT.masked("X") == "01XXX5XX89"
     assert _UNIT.masked("X", 3, 7) == "XX5X"
-    assert _UNIT.masked("X", kinds=frozenset((ItemKind.NUMBER,))) == "01abc5XX89"
+    assert _UNIT.segmentable() == "01Xee5de89"
     assert _UNIT.masked("X", 8) == "89"
     assert _UNIT.masked("X", 0, 2) == "01"
     assert _unit("abc").masked("X", 1) == "bc"

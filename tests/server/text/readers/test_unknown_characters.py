@@ -36,13 +36,6 @@ def test_plainer_forms_are_those_that_the_vocabulary_has() -> None:
     assert UnknownCharacters("ab").is_lost("“")
 
 
-def test_pictures_of_the_vocabulary_are_lost_and_in_it() -> None:
-    with_pictures = UnknownCharacters("ab\U0001f389")
-    assert with_pictures.is_lost("\U0001f389")
-    assert with_pictures.are_in_vocabulary("a\U0001f389")
-    assert not with_pictures.are_in_vocabulary("aé")
-
-
 def test_a_text_is_known_if_all_its_characters_are() -> None:
     assert _LETTERS.all_known("abc \u00a0fi")
     assert not _LETTERS.all_known("abz")
