@@ -213,6 +213,7 @@ _SIGN_BEFORE = regex.compile(r"\p{Sc}\Z")
 _SIGN_BEHIND = regex.compile(rf"(?:\p{{Sc}}|[%‰])(?![\w%{{])|°[A-Za-z]?{_END}")
 # \X alone goes back from each letter of a flag to the first of a row of flags.
 _GRAPHEME_OR_WORD = regex.compile(r"[\w\p{M}]+|\p{Regional_Indicator}{1,2}+[\p{M}\u200d]*+|\X")
+_ABUGIDA = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 UNSPACED = regex.compile(f"[{_UNSPACED}]")
 _UNSPACED_GRAPHEMES = regex.compile(rf"[{_UNSPACED}]\p{{M}}*|[^{_UNSPACED}]+")
 
@@ -275,6 +276,11 @@ def _unknown(text: str, unknown: UnknownCharacters) -> Iterator[Span]:
             continue
         if not any(map(str.isalnum, match.group())):
             yield Span(*match.span(), SpanKind.SYMBOL)
+            continue
+        if _ABUGIDA.match(match.group()):
+            # One sentence, most likely: a letter that is missing makes no span of it.
+            if 2 * sum(map(unknown.is_lost, match.group())) >= len(match.group()):
+                yield Span(*match.span(), SpanKind.UNKNOWN)
             continue
         # A sentence of a script without blanks is one word here.
         start = end = match.start()
