@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import regex
 
+from server.documents.markup.html_elements import name_in_text
 from server.documents.markup.items import Item, Kind
 from server.documents.markup.line_wrapping import wrap_like
 from server.documents.markup.units import Unit
@@ -31,6 +32,7 @@ _MAYBE_END = ".…‥"  # also behind abbreviations and hesitation: a small lett
 _OVERRIDE = regex.compile(r"\\(fn|r|[1-4]?[a-z]+)([^\\{}]*+)", regex.IGNORECASE)
 _SWITCHES, _RESET_ALL = ("b", "i", "p", "s", "u"), "r"
 _DRAWING = regex.compile(r"\{[^{}]*\\p(\d)")  # switches between text and shapes
+_ELEMENT = regex.compile(r"<([a-z]++)[.\s>]")
 _VOICE = regex.compile(r"</?v[.\s>]")  # a speaker of WebVTT
 _TIME = regex.compile(r"<\d[\d:.]*+>|\{\\k[^{}]*+\}", regex.IGNORECASE)  # inside a cue, one after the other
 
@@ -121,7 +123,7 @@ class CueMarkup:
                 lengths.append(0)
             else:
                 lengths[-1] += len(item.text)
-        return wrap_like(self._words(written), lengths, breaks, lambda word: self._tag.sub("", word)[:1].isalpha())
+        return wrap_like(self._words(written), lengths, breaks, lambda word: not _LEAD.match(self._tag.sub("", word)))
 
     def _items_of_lines(self, lines: Sequence[Line]) -> Iterator[list[Item]]:
         """Yield the items of each line, without the white space at its ends."""
@@ -132,7 +134,8 @@ class CueMarkup:
             items: list[Item] = []
             for index, piece in enumerate(line):
                 if index % 2:
-                    items.append(Item(next(kinds), piece))
+                    element = _ELEMENT.match(piece)
+                    items.append(Item(next(kinds), piece, name=name_in_text(element[1]) if element else ""))
                     switch = _DRAWING.match(piece)
                     is_drawing = is_drawing if switch is None else switch[1] != "0"
                 elif piece and is_drawing:

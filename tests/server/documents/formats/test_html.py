@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server.documents.formats.options import FormatOptions
@@ -59,6 +59,7 @@ MARKUP = st.sampled_from(
 )  # fmt: skip
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(WORDS, REFERENCES, MARKUP), max_size=12))
 def test_all_but_the_text_stays_byte_for_byte(pieces: list[str]) -> None:
     """Letters of text are a, b and é, those of everything else are others."""

@@ -78,6 +78,13 @@ def test_a_sentence_goes_on_in_the_next_line(text: str) -> None:
     assert len(_sentences(text)) == 1
 
 
+def test_a_line_may_begin_with_any_word_that_is_no_mark_of_a_speaker() -> None:
+    items = _items('he said to me\n"come here"')
+    unit = Unit(items, 0, len(items))
+    assert _MARKUP.wrapped(unit, 'HE SAID TO ME "COME HERE"') == 'HE SAID TO ME\n"COME HERE"'
+    assert _MARKUP.wrapped(unit, "HE SAID TO ME - COME HERE") == "HE SAID TO ME -\nCOME HERE"
+
+
 def test_what_stands_alone_in_a_line_does_not_join_the_next() -> None:
     assert _sentences("(sighs)\nwhat now") == ["(sighs)", "what now"]
     assert _sentences("JOHN:\nwhat now") == ["JOHN:", "what now"]
