@@ -88,7 +88,7 @@ CUE_LINES = st.lists(
 )
 
 
-@settings(deadline=None)
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
 @given(st.lists(CUE_LINES, min_size=1, max_size=4), st.sampled_from(["", "\nX-A=b", "\nKind: c\nX-A=b", "\n\nNOTE d"]))
 def test_no_word_of_a_webvtt_cue_is_left(cues: list[list[str]], header: str) -> None:
     times = "00:01.000 --> 00:02.000"

@@ -21,7 +21,7 @@ _MESSAGES = st.recursive(
 )
 
 
-@settings(deadline=None)
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
 @given(_MESSAGES)
 def test_parts_are_the_paragraph_and_no_text_has_syntax(message: Fragment) -> None:
     parts = fragment_parts(message)
