@@ -20,7 +20,7 @@ _CODE = regex.compile(
     r"|\{!!(?:[^!{]++|!(?!!\})|\{(?!!!))*+!!\}"
     r"|\{\{!--(?:[^-{]++|-(?!-\}\})|\{(?!\{!--))*+--\}\}"
     r"|\{\{\{(?:[^{}]++|\}(?!\}\}))*+\}\}\}"
-    r"|\{\{(?:[^{}]++|\{(?!\{)|\}(?!\}))*+\}\}"
+    r"|\{\{(?!\{)(?:[^{}]++|\{(?!\{)|\}(?!\}))*+\}\}"
     r"|</?[#@][A-Za-z](?:[^<>\"']++|\"[^\"<>]*+\"|'[^'<>]*+')*+>|\$\{[^{}<>\n]++\}"
     r"|(?<!\w)@(?:case|default|defer|else|empty|error|for|if|loading|placeholder|switch)\b[^{}\n@]*+\{"
 )
@@ -51,7 +51,7 @@ def template_code(page: str) -> Iterator[TemplateCode]:
     """Yield the pieces of code of a page, in its order."""
     for found in _CODE.finditer(page):
         # Code in braces that reaches beyond the end of an element is braces in a script, or in a text.
-        if found[0][0] != "{" or _END_TAG.search(found[0]) is None:
+        if found[0][0] != "{" or found["verbatim"] or _END_TAG.search(found[0]) is None:
             yield TemplateCode(found.start(), found.end(), _VALUE.match(found[0]) is not None)
 
 

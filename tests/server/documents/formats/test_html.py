@@ -87,6 +87,8 @@ def test_all_but_the_text_stays_byte_for_byte(pieces: list[str]) -> None:
         "<p>the sea</p><script>var a = '{{'; b = \"<p>not this</p>\";</script><p>the sea }}</p>",
         "<pre>the sea\n   the sea\n</pre><pre><code>not this</code></pre>",
         "<p>x > y & z &copy; the sea</p>",
+        "<p>{n, plural, =0 {the sea} other {{{n}} the sea}}</p>",
+        "{% raw %}<b>{{ no }}</b>{% endraw %}<p>the sea</p>",
         "<p>\r\nthe sea\r\n<br>\rthe sea</p>\n",
     ],
 )
@@ -109,6 +111,17 @@ def test_exponents_and_readings_keep_their_names_for_the_reader_of_the_text() ->
         'the sea<sup id="2"><span id="1">1</span></sup> is 2 m<sub id="3">x</sub> <span id="4">deep</span> '
         '<ruby id="6">a<rt id="5">b</rt></ruby>'
     ]
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("a &mdash; b", "B &mdash; A"), ("a &#8211; b", "B &#8211; A"), ("a &mdash; b – c", "B – A"), ("a — b", "B – A")],
+)
+def test_a_dash_is_written_as_in_the_source_whatever_its_length(source: str, target: str) -> None:
+    async def shorter(texts: Sequence[str]) -> list[str]:
+        return ["B – A" for _ in texts]
+
+    assert translated(f"<p>{source}</p>".encode(), ".html", Translate(shorter, shorter)).decode() == f"<p>{target}</p>"
 
 
 @pytest.mark.parametrize("declared", ["{{ page.lang }}", "<?= $lang ?>", ""])
