@@ -87,6 +87,10 @@ def test_all_but_the_text_stays_byte_for_byte(pieces: list[str]) -> None:
         "<p>the sea</p><script>var a = '{{'; b = \"<p>not this</p>\";</script><p>the sea }}</p>",
         "<pre>the sea\n   the sea\n</pre><pre><code>not this</code></pre>",
         "<p>x > y & z &copy; the sea</p>",
+        "<p>x <code>not this <p>the sea <b>the sea</b>",
+        "<ul><li translate=no>not this<li>the sea</ul><p>the sea",
+        "<p>the sea<svg><p>the sea<pre>not this<div>the sea</div>",
+        "<p>the sea<textarea><p>not this",
         "<p>{n, plural, =0 {the sea} other {{{n}} the sea}}</p>",
         "{% raw %}<b>{{ no }}</b>{% endraw %}<p>the sea</p>",
         "<p>\r\nthe sea\r\n<br>\rthe sea</p>\n",
@@ -95,7 +99,7 @@ def test_all_but_the_text_stays_byte_for_byte(pieces: list[str]) -> None:
 def test_parts_of_pages_and_templates_stay_what_they_are(part: str) -> None:
     expected = part.replace("the sea", "THE SEA")
     loud = translated(part.encode(), ".html", LOUD).decode()
-    assert loud.replace("X > Y & Z", "x > y & z") == expected
+    assert loud.replace("X", "x").replace("Y &", "y &").replace("& Z", "& z") == expected
 
 
 def test_exponents_and_readings_keep_their_names_for_the_reader_of_the_text() -> None:
