@@ -41,10 +41,7 @@ def t5_languages(folder: CheckpointFolder, config: Settings) -> Languages:
             prompts[language_code(found[2])] = prefix
     if len(set(sources)) == 1:
         return Languages((sources[0],), tuple(prompts), prompts=prompts)
-    tokenizer = read_settings(folder.path / "tokenizer_config.json", required=False)
-    named = [tokenizer.text(name, "") for name in ("source_lang", "target_lang")]
-    source, target = ((language_code(written),) if written else () for written in named)
-    return Languages(source, target)
+    return Languages((), ())
 
 
 def _entries(listed: object) -> list[object]:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from ctranslate2.converters import OpenNMTPyConverter
 
-from export.checkpoint_checks import ExportError
+from export.checkpoint_checks import ExportError, with_checked_tasks
 from export.tokenizer_checks import require_tokenizer
 from model.checkpoints.errors import CheckpointError
 from model.checkpoints.weights import build_model
@@ -201,6 +201,13 @@ def test_a_file_in_a_checkpoint_of_hugging_face_is_none_of_this_format(tmp_path:
     file, _ = _write(tmp_path / "trained", ties=True, qkv_biases=True, activation="relu")
     file.with_name("config.json").write_text('{"save_data": "run"}', "utf-8")
     assert read_checkpoint(file.parent).provenance.family == "opennmt-py"
+
+
+def test_languages_are_those_of_tokenizer_config_json(tmp_path: Path) -> None:
+    file, _ = _write(tmp_path / "trained", ties=True, qkv_biases=True, activation="relu")
+    file.with_name("tokenizer_config.json").write_text('{"source_lang": "eng", "target_lang": "nob"}', "utf-8")
+    languages = with_checked_tasks(read_checkpoint(file)).languages
+    assert (languages.source, languages.target) == (("en",), ("nb",))
 
 
 def test_a_tokenizer_that_is_no_sentencepiece_model_is_an_error(tmp_path: Path) -> None:
