@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from model.checkpoints.checkpoint import Checkpoint, Languages, Provenance, TokenizerFiles
-from model.checkpoints.hugging_face_files import CONFIG_FILE, CheckpointFolder, read_settings, read_weights
+from model.checkpoints.hugging_face_files import CheckpointFolder, read_settings, read_weights
 from model.checkpoints.weights import parameter_shapes, select_weights
 from model.families.bart_weights import ignored_names, stored_names
 from model.families.generation_settings import GenerationSettings
-from model.families.marian.config import marian_config
+from model.families.marian.config import DEFAULTS, marian_config
 from model.families.marian.language_tokens import language_tokens
 
 TOKENIZER_FILES = ("source.spm", "target.spm", "vocab.json", "target_vocab.json")
@@ -24,11 +24,9 @@ class Marian:
 
     def read(self, folder: CheckpointFolder) -> Checkpoint:
         """Read the checkpoint in a folder. Raises `CheckpointError` that names the file, setting or weights."""
-        settings = read_settings(folder.path / CONFIG_FILE)
-        generation = read_settings(folder.path / "generation_config.json", required=False)
         stored = read_weights(folder.path)
 
-        config = marian_config(GenerationSettings(settings, generation), stored.tensors)
+        config = marian_config(GenerationSettings.read(folder.path, DEFAULTS), stored.tensors)
         shapes = parameter_shapes(config)
         weights = select_weights(
             shapes, stored.tensors, stored_names(config, shapes), ignored_names(config), folder.name
