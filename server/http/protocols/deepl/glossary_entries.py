@@ -8,6 +8,9 @@ from server.http.protocols.deepl.fields import language_code
 from server.interface.errors import InvalidRequest
 from server.translation.multilingual_glossaries import Pair
 
+Dictionaries = dict[Pair, dict[str, str]]
+"""Entries of each pair of languages."""
+
 SEPARATORS = {"tsv": "\t", "csv": ","}
 _BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
@@ -17,14 +20,14 @@ def language_pair(source: str, target: str) -> Pair:
     return language_code(source).lower(), language_code(target).lower()
 
 
-def parse_entries(text: str, separator: str, pair: Pair, others: Collection[Pair] = ()) -> dict[Pair, dict[str, str]]:
+def parse_entries(text: str, separator: str, pair: Pair, others: Collection[Pair] = ()) -> Dictionaries:
     """Return the dictionaries that a list of entries has: the one of `pair`, and those of `others` that rows name.
 
     A row has a term, its translation and, optionally, the languages of both; further columns and blank rows do not
     count. Raises `InvalidRequest` for a row without a translation, with one language, with languages of no dictionary,
     or with a term that another row of its dictionary has.
     """
-    dictionaries: dict[Pair, dict[str, str]] = {}
+    dictionaries: Dictionaries = {}
     for number, row in enumerate(_rows(text.removeprefix(_BYTE_ORDER_MARK), separator), 1):
         term, translation, source, target, *_ = [*(field.strip() for field in row), "", "", "", ""]
         if not any(field.strip() for field in row):

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from server.http.protocols.deepl.errors import deepl_responses
 from server.http.protocols.deepl.glossaries import glossary_pairs
-from server.http.protocols.deepl.glossary_entries import SEPARATORS, language_pair, parse_entries
+from server.http.protocols.deepl.glossary_entries import SEPARATORS, Dictionaries, language_pair, parse_entries
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import closes_forms, read_parameters
 from server.http.state import server_state
@@ -23,8 +23,6 @@ from server.translation.multilingual_glossaries import (
     Pair,
 )
 from server.translation.worker_threads import run_on_glossary_thread
-
-Dictionaries = dict[Pair, dict[str, str]]
 
 router = APIRouter(prefix="/v3/glossaries", tags=["DeepL-compatible"], dependencies=[Depends(closes_forms)])
 
