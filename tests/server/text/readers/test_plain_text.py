@@ -94,7 +94,10 @@ def test_characters_inside_words_that_nobody_sees_are_not_read(
     assert identity.model_inputs == ["the dog jumps"]
 
 
-@pytest.mark.parametrize("start", "-_*_+_•_‣_▪_◦_:_–_—_1._1)_(1)_a)_#_[ ]_[x]_>_|".split("_"))
+MARKERS = "-_*_+_•_‣_▪_◦_:_–_—_1._1)_(1)_a)_#_[ ]_[x]_>_|"
+
+
+@pytest.mark.parametrize("start", MARKERS.split("_"))
 def test_each_marker_at_the_beginning_of_lines_is_found(start: str) -> None:
     text = f"{start} the fox\n  {start} the dog"
     assert [part.text for part in read_text(text, UNKNOWN) if isinstance(part, Unit)] == ["the fox", "the dog"]
