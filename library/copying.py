@@ -1,4 +1,4 @@
-"""What a model copies: kinds of spans, and masks that stand for all others. Measured once for each bundle.
+"""Kinds of spans that a model copies, and masks that stand for all others. Measured once for each bundle.
 
 Samples are made by rule, from random syllables and the names of units. They stand in sentences of the data; without
 data in dates and lists of countries, which CLDR has in the source language. None stands alone: a text without

@@ -21,7 +21,7 @@ def test_the_main_path_fits_one_screen(path: str, class_name: str, method_name: 
     assert 1 < len(calls) <= MAX_CALLS, f"{class_name}.{method_name} calls {calls}"
 
 
-@pytest.mark.parametrize(("module", "name"), [("pipeline", "translate"), ("attempts", "decode")])
+@pytest.mark.parametrize(("module", "name"), [("pipeline", "translate")])
 def test_the_text_pipeline_fits_one_screen(module: str, name: str) -> None:
     method = _method(f"server/translation/{module}.py", module.capitalize(), name)
     assert method.end_lineno is not None

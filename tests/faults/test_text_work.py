@@ -12,11 +12,9 @@ from bundle.loading import Bundle, load_bundle
 from server.interface.errors import DeadlineExceeded
 from server.interface.interruption import checkpoint
 from server.operations.defaults import DEFAULT_MODEL
-from server.text.items.kinds import ItemKind
-from server.text.items.survival import Answer
 from server.text.language_detection import Detector
-from server.text.protection.protected_sentence import unchanged
-from server.text.readers.units import Unit
+from server.text.protection.masked_sentence import unchanged
+from server.text.readers.units import Tag, Unit
 from server.text.tokenizers.marian import MarianTokenizer
 from server.translation.deadline import NO_DEADLINE
 from server.translation.limits import TranslationLimits
@@ -26,7 +24,6 @@ from server.translation.service import AUTO, TranslationService
 from server.translation.types import TextFormat, TranslationRequest
 from server.translation.worker_threads import PROTECTED_TEXTS, ThreadRunner
 from tests.fakes.echo import make_bundle
-from tests.linear_time import assert_linear_time
 from tests.server.text.identity import LETTERS, IdentityEngine
 
 NUM_CHARACTERS = 20_000
@@ -55,16 +52,6 @@ WORK: dict[str, tuple[TextFormat, str]] = {
     "elements": ("xml", "<p>dog</p>"),
     "empty elements": ("xml", "<p/>"),
 }
-
-
-def test_a_sentence_of_quotation_marks_is_searched_once_for_all_of_them() -> None:
-    """Each was compared with each other at each place: 2,000 took more than a minute."""
-
-    def find(number: int) -> None:
-        found = Answer('"é' * number, "en", "de").find([(ItemKind.SIGN, '"')] * number)
-        assert found == [(2 * index, 2 * index + 1) for index in range(number)]
-
-    assert_linear_time(int, find, 4000)
 
 
 @pytest.fixture(scope="module")
@@ -98,11 +85,12 @@ def test_symbols_are_neither_divided_nor_tokenized(bundle: Bundle, name: str, mo
     def never(*_: object) -> None:
         pytest.fail("a text without a letter or a digit was tokenized")
 
-    monkeypatch.setattr(MarianTokenizer, "encode", never)
-    monkeypatch.setattr(MarianTokenizer, "count_tokens", never)
     engine = IdentityEngine(bundle)
+    pipeline = Pipeline(engine, TranslationLimits())
+    for method in ("encode", "encode_all", "count_tokens"):
+        monkeypatch.setattr(MarianTokenizer, method, never)
     text = _row(ROWS_OF_SYMBOLS[name])
-    result = asyncio.run(Pipeline(engine, TranslationLimits()).translate(TranslationRequest((text,), "en", "de")))
+    result = asyncio.run(pipeline.translate(TranslationRequest((text,), "en", "de")))
     assert result.translations[0].text == text
     assert not engine.batches
 
@@ -149,7 +137,8 @@ def test_work_in_a_thread_ends_when_its_call_is_cancelled(monkeypatch: pytest.Mo
 
 def test_the_words_of_a_long_unchanged_text_take_little_memory() -> None:
     text = "!" * NUM_CHARACTERS
-    restored = unchanged(Unit(text, text, (), (), str), (0, len(text)))
+    tag = Tag(0, len(text), "<b>", "</b>", -1)
+    restored = unchanged(Unit(text, text, (tag,), (), str), (0, len(text)))
     assert restored.block is not None
     links = restored.block.links
     assert links.shape == (NUM_CHARACTERS, NUM_CHARACTERS)

@@ -17,8 +17,11 @@ from server.text.spans import SpanKind, find_spans
 
 _SPACE = " \t\n\r\f"  # of HTML: a no-break space is not white space there
 _SPACES = re.compile(f"[{_SPACE}]+")
-# Characters that nobody sees. Inside a word a tokenizer reads some of them as a blank.
-_INVISIBLE = re.compile("(?<=\\S)[\u00ad\u061c\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]+(?=\\S)")
+# Characters that draw nothing, inside a word; directional marks, inside a number or a range. A tokenizer reads some of
+# them as a blank.
+_INVISIBLE = re.compile(
+    "(?<=\\S)[\u00ad\u2060\ufeff]+(?=\\S)|(?<=\\d)[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+(?=[-\u2013:/.,\\d])"
+)
 
 # Tags of plain text: in pairs around words, or alone.
 _TAG = regex.compile(r"</?(?:(?P<name>[A-Za-z][\w:.-]*+)(?:\s[^<>\n]*+)?|(?P<name>\d++)\s?)/?>")
@@ -353,7 +356,11 @@ class UnitBuilder:
         place = len(self._text)
         is_point = node.start == node.end == place and not (node.is_open or node.replaces_blank) and bool(node.opening)
         has_space_behind = (node.opening + node.closing)[-1:].isspace()
-        if is_point and not has_space_behind and not any(place in (each.start, each.end) for each in self._nodes[:-1][-_MAX_TOUCHING:]):
+        if (
+            is_point
+            and not has_space_behind
+            and not any(place in (each.start, each.end) for each in self._nodes[:-1][-_MAX_TOUCHING:])
+        ):
             self._text = self._text[:-1]
             node.opening = f" {node.opening}"
             node.start = node.end = place - 1
