@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urljoin
 
-from library.names import language_tag
 from model.checkpoints.archives import PACKED, unpacked
 from model.checkpoints.download import Progress, RemoteFile, download
 from model.checkpoints.errors import CheckpointError
+from server.text.language_tags import match_language
 
 REGISTRY_URL: Final = (
     "https://storage.googleapis.com/moz-fx-translations-data--303e-prod-translations-data/db/models.json"
@@ -85,7 +85,7 @@ def choose_model(models: Sequence[RegistryModel], source: str, target: str, tier
     """Return the best released model of a pair: the best tier, then the newest version. Raises `CheckpointError`."""
     pair = models_of_pair(models, source, target)
     if not pair:
-        targets = sorted({model.target for model in models if model.source == source})
+        targets = sorted({model.target for model in models if match_language(source, [model.source])})
         listed = f"Available from {source}: {' '.join(targets)}" if targets else f"No model translates from {source}"
         raise CheckpointError(f"the registry has no model for {source}-{target}. {listed}")
     pair = [model for model in pair if model.is_release] or pair
@@ -97,9 +97,14 @@ def choose_model(models: Sequence[RegistryModel], source: str, target: str, tier
 
 
 def models_of_pair(models: Sequence[RegistryModel], source: str, target: str) -> list[RegistryModel]:
-    """Return the models that translate from `source` to `target`, which are written as in a pair."""
-    wanted = (language_tag(source), language_tag(target))
-    return [model for model in models if (language_tag(model.source), language_tag(model.target)) == wanted]
+    """Return the models that translate from `source` to `target`; languages match as in requests to the server."""
+    found = [
+        model for model in models if match_language(source, [model.source]) and match_language(target, [model.target])
+    ]
+    source_tag = match_language(source, [model.source for model in found])
+    found = [model for model in found if model.source == source_tag]
+    target_tag = match_language(target, [model.target for model in found])
+    return [model for model in found if model.target == target_tag]
 
 
 def fetch_model(model: RegistryModel, folder: Path, progress: Progress, fetch: Callable[..., Path] = download) -> None:
