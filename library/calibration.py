@@ -108,7 +108,7 @@ def calibrate(
     write_section(
         loaded.path,
         f"Copying and repairs, {pair}",
-        f"Measured with `kvasir calibrate` on {files}, beam {beam_size}. {described(copying).capitalize()}.\n\n{table}",
+        f"Measured with `kvasir calibrate` on {files}, beam {beam_size}. {described(copying)}\n\n{table}",
     )
 
 
@@ -116,7 +116,9 @@ def _signals(pairs: Sequence[Pair], translations: Sequence[Translation]) -> NDAr
     """Return the signals of each sentence, [sentences, signals], in the order of `QualitySignals`."""
     return np.array(
         [
-            QualitySignals.of(text, done.text, done.source_tokens, done.log_probability / max(done.target_tokens, 1))
+            QualitySignals.of(
+                text, done.text, max(done.source_tokens, 1), done.log_probability / max(done.target_tokens, 1)
+            )
             for (text, _), done in zip(pairs, translations, strict=True)
         ]
     )

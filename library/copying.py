@@ -24,12 +24,13 @@ from babel.lists import format_list
 from bundle.loading import Bundle, save_manifest
 from bundle.manifest import SpanCopying
 from server.interface.decoding_options import DecodingOptions
+from server.interface.engine_client import EngineClient
 from server.text.joining import is_unspaced
 from server.text.number_forms import locale_of
 from server.text.protection.masked_sentence import MaskedSentence, Means, Restored, read_sentence
 from server.text.readers.units import OBJECT, ProtectedSpan, Unit
 from server.text.readers.unknown_characters import UnknownCharacters
-from server.text.spans import READABLE, SpanKind, find_spans
+from server.text.spans import READABLE, UNSPACED, SpanKind, find_spans
 from server.text.tokenizers.registry import open_tokenizer
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.limits import TranslationLimits
@@ -72,9 +73,10 @@ _FORMS: Final[dict[SpanKind, Sequence[str]]] = {
         "/ω/ω", "C:\\ω\\ω.txt", "ω_ω.pdf", "~/ω/ω", "./ω/ω.sh", "ω/ω/ω.py", "ω-9.9.tar.gz", "/ω/ω/ω.conf", "ω.docx",
         "\\\\ω\\ω\\ω", "/ω/ω_ω/99", "ω99.jpg",
     ),
-    SpanKind.NAME: ("@ω", "#ω", "@ω_ω", "#ω99", "@ω99", "#ω_ω", "@Ω", "#Ω", "@ω.ω", "#ω-ω", "@ω_99", "#Ω99"),
+    SpanKind.NAME: ("@ω", "#ω", "@Ω", "#Ω", "@ω.ω", "#ω-ω", "@ωω", "#ωω", "@ω", "#ω", "@ω-ω", "#ωωω"),
     SpanKind.IDENTIFIER: (
-        "ΩΩ-9999", "ω_ω", "--ω", "Ω999", "v9.9.9", "--ω-ω", "ω99ω", "99-Ω", "Ω/9999/99", "Ω-99-99", "ω_ω_99", "9.9.9-ω",
+        "KX-9999", "ω_ω", "--ω", "T999", "v9.9.9", "--ω-ω", "ω99ω", "99-B", "RG/9999/99", "P-99-99", "ω_ω_99",
+        "9.9.9-ω",
     ),
     SpanKind.SYMBOL: (":)", "😀", "👍", ";-)", "🎉", "❤️", "✅", "🚀", ":D", "⭐", "🔥", "🇪🇺"),
 }  # fmt: skip
@@ -121,13 +123,16 @@ def add_copying(bundle: Bundle, report: Callable[[str], None] = lambda _: None) 
 
 
 def described(copying: SpanCopying) -> str:
-    """Return what a model copies, in one line."""
-    return f"copied: {', '.join(copying.copied) or 'no kind of spans'}; masks: {' '.join(copying.masks) or 'none'}"
+    """Return what a model copies, in one sentence."""
+    kinds, masks = ", ".join(copying.copied), " ".join(copying.masks)
+    return f"The model copies {kinds or 'no kind of spans'}; masks of others: {f'`{masks}`' if masks else 'none'}."
 
 
-def measured_copying(pool: EnginePool, pairs: Sequence[tuple[str, str]], sentences: Sequence[str] = ()) -> SpanCopying:
-    """Return what the model of a pool copies between these languages, in `sentences` of the source if there are any."""
-    return _Trial(pool, pairs, sentences).copying()
+def measured_copying(
+    engine: EngineClient, pairs: Sequence[tuple[str, str]], sentences: Sequence[str] = ()
+) -> SpanCopying:
+    """Return what a model copies between these languages, in `sentences` of the source if there are any."""
+    return _Trial(engine, pairs, sentences).copying()
 
 
 def _pairs(bundle: Bundle) -> list[tuple[str, str]]:
@@ -149,10 +154,10 @@ _PLACES: Final = 3  # in front of all elements, in the middle, behind all
 class _Trial:
     """Cases for one model, and its answers."""
 
-    def __init__(self, pool: EnginePool, pairs: Sequence[tuple[str, str]], sentences: Sequence[str]) -> None:
-        self._pool = pool
+    def __init__(self, engine: EngineClient, pairs: Sequence[tuple[str, str]], sentences: Sequence[str]) -> None:
+        self._engine = engine
         self._pairs = pairs
-        self._tokenizer: Tokenizer = open_tokenizer(pool.bundle)
+        self._tokenizer: Tokenizer = open_tokenizer(engine.bundle)
         self._unknown = UnknownCharacters(self._tokenizer.known_characters)
         of_data = [_of_sentence(sentence) for sentence in _spread(sentences, self._unknown)]
         self._carriers = {pair: of_data or _neutral(pair[0]) for pair in pairs}
@@ -231,11 +236,11 @@ class _Trial:
         counts = _Counts()
         for pair in self._pairs:
             request = TranslationRequest((), *pair, DecodingOptions(beam_size=beam_size), bypass_cache=True)
-            encoder = SentenceEncoder(request, TranslationLimits(), self._tokenizer, self._pool.bundle.config)
+            encoder = SentenceEncoder(request, TranslationLimits(), self._tokenizer, self._engine.bundle.config)
             parts = [(case, Part(0, case.sentence)) for case in cases if case.languages == pair]
             parts = [(case, part) for case, part in parts if encoder.fits(part)]
             jobs = encoder.jobs(part for _, part in parts)
-            completions = asyncio.run(self._pool.generate([job.request for job in jobs])) if jobs else []
+            completions = asyncio.run(self._engine.generate([job.request for job in jobs])) if jobs else []
             for (case, _), completion in zip(parts, completions, strict=True):
                 restored = case.sentence.restore(self._tokenizer.decode(completion.hypotheses[0].token_ids), None)
                 lost = () if isinstance(restored, Restored) else restored
@@ -261,10 +266,10 @@ def _of_sentence(sentence: str) -> _Carrier:
     core = sentence
     while unicodedata.category(core[-1])[0] == "P":
         core = core[:-1]
-    end, words = sentence[len(core) :], core.split(" ")
-    if len(words) < 3:
+    end = sentence[len(core) :]
+    if UNSPACED.search(core):
         return list(core), lambda elements: "".join(elements) + end
-    return words, lambda elements: " ".join(elements) + end
+    return core.split(" "), lambda elements: " ".join(elements) + end
 
 
 def _neutral(language: str) -> list[_Carrier]:

@@ -25,7 +25,8 @@ from server.workers.pool_options import PoolOptions
 REPAIRS: Final[Sequence[Repair]] = ("numbers", "parts", "capitals")
 _MAX_SENTENCES: Final = 3000  # that a repair is measured with
 _MAX_CAPITALS: Final = 1000
-_DEVIATIONS: Final = 2  # standard deviations of chance, by which more sentences must be better than worse
+_MIN_RATIO: Final = 1.5  # of the better sentences to the worse ones
+_DEVIATIONS: Final = 2  # standard deviations of their difference by chance
 _NO_QUEUE_LIMIT: Final = 1 << 20
 
 Score = Callable[[str, str], float]  # chrF of a translation and its reference
@@ -63,13 +64,14 @@ class RepairFigures:
     def is_gain(self) -> bool:
         """Whether a bundle should have the repair.
 
-        That of numbers keeps more of them at no loss of chrF. Of any other, more sentences are better than worse by two
-        standard deviations of chance, and chrF rises.
+        That of numbers keeps more of them, and as many sentences are better as are worse. Others cost more decoding:
+        three sentences are better for two that are worse, more than chance explains, and chrF rises.
         """
         if self.repair == "numbers":
-            return self.kept_numbers[1] > self.kept_numbers[0] and self.gain >= 0
-        margin = _DEVIATIONS * math.sqrt(self.num_better + self.num_worse)
-        return self.num_better - self.num_worse >= max(margin, 1) and self.gain > 0
+            return self.kept_numbers[1] > self.kept_numbers[0] and self.num_better >= self.num_worse
+        chance = _DEVIATIONS * math.sqrt(self.num_better + self.num_worse)
+        margin = max(chance, (_MIN_RATIO - 1) * self.num_worse, 1)
+        return self.num_better - self.num_worse >= margin and self.gain > 0
 
 
 class Decoder:

@@ -67,16 +67,16 @@ _EXTENSION = (
     r"webp|bmp|tiff?|heic|ico|mp[34]|m4a|wav|flac|ogg|avi|mkv|mov|webm|log|ini|cfg|conf|toml|md|po|srt|vtt|epub|mobi|"
     r"eml|bak|db|onnx)"
 )
-_NO_LETTER_BEFORE = r"(?<![A-Za-z0-9_])"
-_NO_LETTER_BEHIND = r"(?![A-Za-z0-9_])"
 _IN_BRACES = r"[^{}\n]"
 _BRACES = rf"\{{(?:{_IN_BRACES}|\{{(?:{_IN_BRACES}|\{{(?:{_IN_BRACES}|\{{{_IN_BRACES}*+\}})*+\}})*+\}})*+\}}"
 _CONVERSION = r"(?:hh|h|ll|l|q|L|z|t|j)?[diouxXeEfFgGcCsSapn@]"
 _FLAGS = r"[-+0#',]*+(?:\d++|\*)?+(?:\.(?:\d++|\*))?+"
 _SMALL_DIGITS = "⁰¹²³⁴-⁹₀-₉"
-# Not followed by a letter, which `\b` does not see between a Latin letter and one of another script.
-_END = r"(?![\p{Latin}\d_])"
-_START = r"(?<![\p{Latin}\d_])"
+# Letters that continue a word of Latin letters: those of other scripts may touch a span as words of their own.
+_LATIN = r"\p{Latin}\d_"
+_NAME = rf"(?:[^\W{_UNSPACED}]|[$@~+-])++"  # of a file or a folder
+_END = rf"(?![{_LATIN}])"
+_START = rf"(?<![{_LATIN}])"
 
 # The kinds with their patterns, and characters or short patterns without which none of a row matches. Of matches at
 # one position the first row counts.
@@ -91,6 +91,8 @@ _PATTERNS: Sequence[tuple[SpanKind, str, str]] = (
         r"@",
         r"(?<![\p{Latin}\d.+_-])[\p{Latin}\d.%+_-]{1,64}+@[\p{Latin}\d-]{1,63}+(?:\.[\p{Latin}\d-]{1,63}+)++",
     ),
+    # `code`
+    (SpanKind.CODE, r"`", rf"(?<![{_LATIN}`])(?P<ticks>`++)(?=[^\s`])[^\n`]{{1,500}}+(?<=\S)(?P=ticks)(?![{_LATIN}`])"),
     # <%= x %> <?= $x ?> [% x %] *|NAME|*
     (
         SpanKind.PLACEHOLDER,
@@ -98,22 +100,22 @@ _PATTERNS: Sequence[tuple[SpanKind, str, str]] = (
         r"<%[^\n]{0,500}?%>|<\?[^\n]{0,500}?\?>|\[%[^\n]{0,500}?%\]|\*\|[\w:.-]{1,80}+\|\*",
     ),
     # $t(key) $(date)
-    (SpanKind.PLACEHOLDER, r"\$\w*\(", r"(?<![\w$])\$\w{0,30}+\((?:[^()\n]|\([^()\n]*+\))*+\)"),
+    (SpanKind.PLACEHOLDER, r"\$\w*\(", rf"(?<![{_LATIN}$])\$\w{{0,30}}+\((?:[^()\n]|\([^()\n]*+\))*+\)"),
     # {name} {{name}} ${NAME} %{name} #{name} @:{key} {% if %} {0}
     (SpanKind.PLACEHOLDER, r"\{", rf"(?:[$%#!^]|@(?:\.[a-z]+)?:?)?{_BRACES}"),
     # Fences of two signs: ##NAME## __NAME__ %%NAME%% $$name$$
     (
         SpanKind.PLACEHOLDER,
         r"##|__|%%|@@|\$\$|!!|~~|\*\*|==|\^\^|::",
-        r"(?P<fence>##|__|%%|@@|\$\$|::)[A-Za-z][\w.-]{0,80}?(?P=fence)(?!\w)"
-        r"|(?P<fence>!!|~~|\*\*|==|\^\^)[A-Z][A-Z\d_.-]*(?P=fence)(?!\w)",
+        rf"(?P<fence>##|__|%%|@@|\$\$|::)[A-Za-z][\w.-]{{0,80}}?(?P=fence)(?![{_LATIN}])"
+        rf"|(?P<fence>!!|~~|\*\*|==|\^\^)[A-Z][A-Z\d_.-]*(?P=fence)(?![{_LATIN}])",
     ),
     # %NAME% $NAME$ @NAME@ #NAME# [NAME] [[name]]
     (
         SpanKind.PLACEHOLDER,
         r"[%$@#!\[]",
-        r"(?<![\w%])%[A-Za-z][\w.-]*%(?![\w%])|(?<![\w$])\$[A-Za-z_][\w.-]*\$(?!\w)"
-        r"|(?<![\w@#!])(?P<mark>[@#!])[A-Z][A-Z\d_.-]+(?P=mark)(?!\w)|\[\[[^\[\]\n]{1,200}+\]\]|\[[A-Z][A-Z\d]*+_[A-Z\d_]*+\]",
+        rf"(?<![{_LATIN}%])%[A-Za-z][\w.-]*%(?![{_LATIN}%])|(?<![{_LATIN}$])\$[A-Za-z_][\w.-]*\$(?![{_LATIN}])"
+        rf"|(?<![{_LATIN}@#!])(?P<mark>[@#!])[A-Z][A-Z\d_.-]+(?P=mark)(?![{_LATIN}])|\[\[[^\[\]\n]{{1,200}}+\]\]|\[[A-Z][A-Z\d]*+_[A-Z\d_]*+\]",
     ),
     # %s %1$s %(name)s %<name>d %.2f %'d %d%% %1 %L1, and the letters that touch one, as in %dpx; not 100%ige
     (
@@ -121,16 +123,16 @@ _PATTERNS: Sequence[tuple[SpanKind, str, str]] = (
         r"%",
         rf"%\([\w.]++\){_FLAGS}[a-zA-Z]|%<\w++>{_FLAGS}[a-zA-Z]"
         rf"|(?<![\d%])%(?:\d{{1,2}}\$)?+{_FLAGS}{_CONVERSION}[A-Za-z]{{0,20}}+|(?<!%)%(?:\d{{1,2}}\$)?+{_FLAGS}{_CONVERSION}{_END}"
-        r"|(?:(?<![\d.,])\d[\d.,]*+[ \u00a0\u202f]?)?%%|(?<![\d\w%])%L?\d{1,2}(?![\w%])",
+        rf"|(?:(?<![\d.,])\d[\d.,]*+[ \u00a0\u202f]?)?%%|(?<![{_LATIN}%])%L?\d{{1,2}}(?![{_LATIN}%])",
     ),
     # $NAME $user.name
-    (SpanKind.PLACEHOLDER, r"\$", r"(?<![\w$])\$[A-Za-z_]\w*+(?:(?:\.|->)[A-Za-z_]\w*+)*+"),
+    (SpanKind.PLACEHOLDER, r"\$", rf"(?<![{_LATIN}$])\$[A-Za-z_][{_LATIN}]*+(?:(?:\.|->)[A-Za-z_][{_LATIN}]*+)*+"),
     # @:key @.lower:key :name :smile:
     (
         SpanKind.PLACEHOLDER,
         r":[A-Za-z_]",
-        r"(?<![\w@])@(?:\.[a-z]++)?:[\w-]++(?:\.[\w-]++)*+"
-        rf"|(?<![^\s(\[{{\"'“„«])::?[A-Za-z_][a-zA-Z\d_+-]{{2,}}+:?{_END}",
+        rf"(?<![{_LATIN}@])@(?:\.[a-z]++)?:[\w-]++(?:\.[\w-]++)*+"
+        rf"|(?<![^\s(\[{{\"'“„«{_UNSPACED}])::?[A-Za-z_][a-zA-Z\d_+-]{{2,}}+:?{_END}",
     ),
     # <name>
     (SpanKind.PLACEHOLDER, r"<", r"</?[A-Za-z][\w.:-]{0,60}+/?>"),
@@ -139,54 +141,61 @@ _PATTERNS: Sequence[tuple[SpanKind, str, str]] = (
     (
         SpanKind.PATH,
         r"\\",
-        r"(?<![\w\\])\\\\[\w.$-]++(?:\\[\w.$@~+-]++)++\\?|"
+        rf"(?<![{_LATIN}\\])\\\\[\w.$-]++(?:\\[\w.$@~+-]++)++\\?|"
         # A name of a folder may have blanks: C:\Program Files (x86)\app
-        rf"{_START}[A-Za-z]:\\(?:[\w$@~+.-]++(?: [\w().-]++){{1,3}}+\\|[\w$@~+-]++(?:\.[\w$@~+-]++)*+\\?)*+",
+        rf"{_START}[A-Za-z]:\\(?:[\w$@~+.-]++(?: [\w().-]++){{0,3}}+\\)*+(?:{_NAME}(?:\.{_NAME})*+)?+",
     ),
     (
         SpanKind.PATH,
         r"/",
-        rf"(?<![\w/])(?:~|\.{{1,2}})?(?:/(?:[a-zA-Z\d_@~+-]++|\.(?=\w))++){{2,}}+/?|(?<![\w/])~/[\w@~+-][\w.@~+-]*(?<!\.)"
-        rf"|(?<![\w/.-])(?=[\w.-]{{0,80}}+[/\w.-]{{0,200}}[A-Za-z])(?:[a-zA-Z\d_.-]{{2,64}}+/){{2,16}}+[a-zA-Z\d_-]{{2,64}}+(?:\.[a-zA-Z\d_-]++)*+/?(?![\w/])"
-        rf"|(?<![\w/.-])(?:[a-zA-Z\d_-]{{1,64}}+/){{1,16}}+[a-zA-Z\d_-]{{1,255}}+(?:\.[a-zA-Z\d_-]{{1,64}}+)*?\.(?i:{_EXTENSION}){_END}",
+        rf"(?<![{_LATIN}/])(?:~|\.{{1,2}})?(?:/(?:[a-zA-Z\d_@~+-]++|\.(?=\w))++){{2,}}+/?|(?<![{_LATIN}/])~/[\w@~+-][\w.@~+-]*(?<!\.)"
+        rf"|(?<![{_LATIN}/.-])(?=[\w.-]{{0,80}}+[/\w.-]{{0,200}}[A-Za-z])(?:[a-zA-Z\d_.-]{{2,64}}+/){{2,16}}+[a-zA-Z\d_-]{{2,64}}+(?:\.[a-zA-Z\d_-]++)*+/?(?![{_LATIN}/])"
+        rf"|(?<![{_LATIN}/.-])(?:[a-zA-Z\d_-]{{1,64}}+/){{1,16}}+[a-zA-Z\d_-]{{1,255}}+(?:\.[a-zA-Z\d_-]{{1,64}}+)*?\.(?i:{_EXTENSION}){_END}",
     ),
     # example.com/help data.tar.gz
     (
         SpanKind.ADDRESS,
         r"\.[A-Za-z]",
-        rf"(?<![\w@.-])(?:[A-Za-z\d](?:[A-Za-z\d-]{{0,62}}+)\.){{1,8}}+(?<=\.){_TOP_LEVEL}(?::\d{{1,5}}+)?/(?:{_ADDRESS})?"
-        rf"|(?<![\w@.-])(?:[a-z\d][a-z\d-]{{0,62}}+\.){{1,8}}+(?<=\.){_TOP_LEVEL}(?![\w@]|\.\w)",
+        rf"(?<![{_LATIN}@.-])(?:[A-Za-z\d](?:[A-Za-z\d-]{{0,62}}+)\.){{1,8}}+(?<=\.){_TOP_LEVEL}(?::\d{{1,5}}+)?/(?:{_ADDRESS})?"
+        rf"|(?<![{_LATIN}@.-])(?:[a-z\d][a-z\d-]{{0,62}}+\.){{1,8}}+(?<=\.){_TOP_LEVEL}(?![{_LATIN}@]|\.[{_LATIN}])",
     ),
     (
         SpanKind.PATH,
         r"\.[A-Za-z\d]",
-        rf"(?<![\w.-])[\w-]{{2,255}}+(?:\.[\w-]{{1,64}}+)*?\.(?i:{_EXTENSION})(?!\.?\w)",
+        rf"(?<![{_LATIN}.-])(?:[^\W{_UNSPACED}]|-){{2,255}}+(?:\.[\w-]{{1,64}}+)*?\.(?i:{_EXTENSION})(?!\.?[{_LATIN}])",
+    ),
+    # @name #topic; letters of a script without blanks are part of a topic only
+    (
+        SpanKind.NAME,
+        r"[@#]",
+        rf"(?<![{_LATIN}/&@#])(?:@(?=[A-Za-z_])[{_LATIN}]++(?:[.-][{_LATIN}]++)*+"
+        r"|[@#](?=[\p{L}_])[\p{L}\p{M}\d_]++(?:[.-][\p{L}\d_]++)*+)",
     ),
     # --verbose max_length C++ C# .NET
     (
         SpanKind.IDENTIFIER,
         r"--|_|\+\+|#|\.NET",
-        rf"(?<![\w-])--[a-z][\w-]*|{_START}_*[A-Za-z\d]++(?:_[A-Za-z\d]++)++{_END}"
-        r"|(?<![\w#+.])[A-Z](?:\+\+|\#)(?![\w#+])|(?<![\w.])\.NET(?!\w)",
+        rf"(?<![{_LATIN}-])--[a-z][{_LATIN}-]*|{_START}_*[A-Za-z\d]++(?:_[A-Za-z\d]++)++{_END}"
+        rf"|(?<![{_LATIN}#+.])[A-Z](?:\+\+|\#)(?![{_LATIN}#+])|(?<![{_LATIN}.])\.NET(?![{_LATIN}])",
     ),
-    # CO₂ x²
+    # CO₂ x² 10⁶; not km², nor a word with a footnote mark
     (
         SpanKind.IDENTIFIER,
         f"[{_SMALL_DIGITS}]",
-        rf"(?<![\w{_SMALL_DIGITS}])[A-Za-z\d]{{1,30}}+[⁺⁻₊₋]?[{_SMALL_DIGITS}]++[A-Za-z\d{_SMALL_DIGITS}]*+{_END}",
+        rf"(?<![{_LATIN}{_SMALL_DIGITS}])(?:[A-Za-z\d]{{1,30}}+[₀-₉]++[A-Za-z\d{_SMALL_DIGITS}⁺⁻₊₋]*+"
+        rf"|(?:(?!m[²³])[A-Za-z]|\d++)⁻?[⁰¹²³⁴-⁹]++){_END}",
     ),
     # AB-1234 X200 mp3 B2B 4K 12AB34 INV/2024/001 4711-XY v1.2 DE89 3704 0044 0532 0130 00; not 2nd, 10km, m2, 1990s
     (
         SpanKind.IDENTIFIER,
         r"[A-Za-z][-/]?\d|\d-?[A-Za-z]",
-        rf"{_START}v\d++(?:\.\d++)*+(?:[-+][A-Za-z\d][\w.]*(?<!\.)){{0,2}}+{_END}"
-        r"|(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z\d]{4}){2,7}+(?: ?[A-Z\d]{1,3})?(?!\w)"
-        rf"|(?<![\w.,/-])(?:[A-Z]{{1,8}}(?:[-/]\d[A-Z\d]*+)(?:[-/][A-Z\d]++)*+|\d++(?:-\d++)*+-[A-Z]{{1,8}}\d*+){_END}"
-        rf"|(?<![\w.,/-])(?!(?:[kcmd]?m|ft|in|yd)[23]{_END})[A-Za-z]++\d[A-Za-z\d]*+(?:[-‐‑][A-Z\d]++)*+{_END}"
-        rf"|(?<![\w.,/-])\d++[A-Za-z]++\d[A-Za-z\d]*+(?:-[A-Za-z\d]++)*+{_END}|(?<![\w.,/-])\d{{1,4}}+[BDEGHKPQRSTXYZ]{_END}(?!-)"
-        rf"|(?<![\w.,])\d++(?:\.\d++){{2,3}}+(?:[-+][A-Za-z][\w.]*(?<!\.)){_END}",
+        rf"{_START}v\d++(?:\.\d++)*+(?:[-+][A-Za-z\d][{_LATIN}.]*(?<!\.)){{0,2}}+{_END}"
+        rf"|(?<![{_LATIN}])[A-Z]{{2}}\d{{2}}(?: ?[A-Z\d]{{4}}){{2,7}}+(?: ?[A-Z\d]{{1,3}})?(?![{_LATIN}])"
+        rf"|(?<![{_LATIN}.,/-])(?:[A-Z]{{1,8}}(?:[-/]\d[A-Z\d]*+)(?:[-/][A-Z\d]++)*+|\d++(?:-\d++)*+-[A-Z]{{1,8}}\d*+){_END}"
+        rf"|(?<![{_LATIN}.,/-])(?!(?:[kcmd]?m|ft|in|yd)[23]{_END})[A-Za-z]++\d[A-Za-z\d]*+(?:[-‐‑][A-Z\d]++)*+{_END}"
+        rf"|(?<![{_LATIN}.,/-])\d++[A-Za-z]++\d[A-Za-z\d]*+(?:-[A-Za-z\d]++)*+{_END}|(?<![{_LATIN}.,/-])\d{{1,4}}+[BDEGHKPQRSTXYZ]{_END}(?!-)"
+        rf"|(?<![{_LATIN}.,])\d++(?:\.\d++){{2,3}}+(?:[-+][A-Za-z][{_LATIN}.]*(?<!\.)){_END}",
     ),
-    (SpanKind.NAME, r"[@#]", r"(?<![\w/&@#])[@#](?=[\p{L}_])[\p{L}\p{M}\d_]++(?:[.-][\p{L}\d_]++)*+"),
     # :) ;-P =D
     (SpanKind.SYMBOL, r"[:;=]", r"(?<!\S)(?:[:;]['’]?-?[()DPpOo/|*]|=[()D])(?![^\s.,!?])"),
     (
@@ -198,7 +207,7 @@ _PATTERNS: Sequence[tuple[SpanKind, str, str]] = (
     ),
 )
 # A text without a match has none of the spans above. One class of characters takes a tenth of the time of all rows.
-_ANY = re.compile(r"[%{<$@#&\\/_\[\d~^+*]|[:=;](?=\S)|\.[A-Za-z]|!\w|!!|--|www\.|[^\x00-\u2189]")
+_ANY = re.compile(rf"[%{{<$@#&\\/_`\[\d~^+*]|[:=;](?=\S)|\.[A-Za-z]|!\w|!!|--|www\.|[{_SMALL_DIGITS}]|[^\x00-\u2189]")
 _NEEDED = [regex.compile(needed) for _, needed, _ in _PATTERNS]
 _SIGN_BEFORE = regex.compile(r"\p{Sc}\Z")
 _SIGN_BEHIND = regex.compile(rf"(?:\p{{Sc}}|[%‰])(?![\w%{{])|°[A-Za-z]?{_END}")

@@ -56,7 +56,11 @@ def _elements(prefix: str, *names: str) -> list[tuple[str, str]]:
 _RUN = "<w:r><w:t>a</w:t></w:r>"
 FORMATS: Mapping[str, Format] = {
     ".html": Format(
-        _elements("", "b", "font size=1", "a href=x", "code", "div", "table", "ruby", "nobr", "svg", "select"),
+        [
+            *_elements("", "b", "font size=1", "a href=x", "code", "div", "ruby", "svg", "pre"),
+            ("{{ a }}", "{% b %}"),
+            ("<?php ", "?>"),
+        ],
         ("<p>", ""),
     ),
     ".epub": Format(
@@ -102,7 +106,7 @@ FORMATS: Mapping[str, Format] = {
     ),
     ".md": Format(
         [("*", "*"), ("**", "**"), ("[", "](x)"), ("`", "`"), ("> ", "\n"), ("- ", "\n"), ("|", "|\n|-|\n"),
-         ("<b>", "</b>"), ("~~", "~~"), ("![", "][a]")],
+         ("<b>", "</b>"), ("<div>\n", "</div>\n"), ("{% a %}", "{{ b }}")],
         ("", "\n\n"),
     ),
     ".srt": Format(

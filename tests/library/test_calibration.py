@@ -1,14 +1,21 @@
-"""`kvasir calibrate`: the numbers in bundle.json separate good translations from others."""
+"""`kvasir calibrate`: the facts in bundle.json separate good translations from others, and repairs that gain."""
 
 import asyncio
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu.metrics import CHRF
 from typer.testing import CliRunner
 
 from bundle.loading import load_bundle
+from bundle.manifest import Repair
 from kvasir import app
+from library.card import write_section
+from library.repairs import Decoder, RepairFigures, repair_figures
 from server.interface.decoding_options import DecodingOptions
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
@@ -56,14 +63,88 @@ def test_a_calibrated_bundle_finds_the_translations_that_its_references_reject(b
     before = load_bundle(bundle).config
     assert _calibrate(bundle, "--data", pairs).startswith("ok: en-de, en to de: 108 of 216 sentences have a chrF of 40")
     after = load_bundle(bundle).config
-    assert after.model_copy(update={"quality": {}}) == before.model_copy(update={"quality": {}})
+    learned: dict[str, object] = {"quality": {}, "repairs": {}, "copying": None}
+    assert after.model_copy(update=learned) == before.model_copy(update=learned)
     assert after.quality["en-de"] != before.quality.get("en-de")
     qualities = [each.quality or 0.0 for each in _translate(bundle, return_quality=True)]
     good = [quality for quality, mean in zip(qualities, means, strict=True) if mean >= median]
     bad = [quality for quality, mean in zip(qualities, means, strict=True) if mean < median]
     assert sum(good) / len(good) > 0.75 > 0.25 > sum(bad) / len(bad)
 
+    assert after.copying is not None
+    assert after.copying.masks
+    card = (bundle / "README.md").read_text("utf-8")
+    assert _calibrate(bundle, "--data", pairs).startswith("ok: ")
+    assert load_bundle(bundle).config == after
+    assert (bundle / "README.md").read_text("utf-8") == card
+    assert card.count("## Copying and repairs, en-de") == 1
+    assert all(f"| {repair} | " in card for repair in ("numbers", "parts", "capitals"))
+
     manifest = (bundle / "bundle.json").read_bytes()
     pairs.write_text("".join(lines[:20]), encoding="utf-8")
     assert "at least 100 sentences must have a chrF of 40 or more, and 100 less" in _calibrate(bundle, "--data", pairs)
     assert (bundle / "bundle.json").read_bytes() == manifest
+
+
+def test_a_repair_is_on_where_it_gains_and_off_where_it_does_not(bundle: Path) -> None:
+    """The references are those translations that a bundle writes with one repair, or without any."""
+    config = load_bundle(bundle).config.model_copy(update={"repairs": {}})
+    texts = [sentence.upper() for sentence in SENTENCES[::4]]
+    shouted: dict[str, tuple[Repair, ...]] = {"en-de": ("capitals",)}
+    chrf = CHRF()
+
+    def score(translation: str, reference: str) -> float:
+        return float(chrf.sentence_score(translation, [reference]).score)
+
+    decoder = Decoder(load_bundle(bundle), beam_size=1)
+    try:
+        plain = decoder.run(texts, ("en", "de"), config)
+        small = decoder.run(texts, ("en", "de"), config.model_copy(update={"repairs": shouted}))
+        for run, is_wanted in ((plain, False), (small, True)):
+            pairs = [(text, done.text) for text, done in zip(texts, run.translations, strict=True)]
+            figures = repair_figures(decoder, config, ("en", "de"), pairs, plain, score)
+            [capitals] = [each for each in figures if each.repair == "capitals"]
+            assert capitals.num_changed == capitals.num_better + capitals.num_worse > len(texts) / 2
+            assert capitals.is_gain == is_wanted
+            assert [each.repair for each in figures if each.is_gain and each.num_changed == 0] == []
+    finally:
+        decoder.close()
+
+
+counts = st.integers(0, 500)
+
+
+@given(counts, counts, st.floats(-5, 5), counts, counts)
+def test_no_repair_is_on_that_makes_as_many_sentences_worse_or_keeps_no_more_numbers(
+    num_better: int, num_worse: int, gain: float, kept: int, kept_with_it: int
+) -> None:
+    def figures(repair: Repair) -> RepairFigures:
+        return RepairFigures(
+            repair, 1000, num_better + num_worse, num_better, num_worse, gain, 1000, (kept, kept_with_it), 0.0, 0.0
+        )
+
+    for repair in ("parts", "capitals"):
+        if figures(repair).is_gain:
+            assert num_better >= max(1.5 * num_worse, 1)
+            assert gain > 0
+    if figures("numbers").is_gain:
+        assert kept_with_it > kept
+        assert num_better >= num_worse
+
+
+@given(st.text(alphabet="ab#|\n ", max_size=40), st.text(alphabet="cd|\n ", max_size=20))
+def test_a_section_of_a_card_is_replaced_and_all_others_stay(others: str, text: str) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        write_section(folder, "Repairs", text)
+        assert not list(folder.iterdir())  # no card, no section
+        card = folder / "README.md"
+        before = f"# A model\n\n## Repairs\n\nold\n\n## Repairs of others\n\n{others}\n"
+        card.write_text(before, "utf-8")
+        for _ in range(2):
+            write_section(folder, "Repairs", text)
+            written = card.read_text("utf-8")
+            assert written == before.replace("old", text, 1)
+        card.write_text("# A model\n", "utf-8")
+        write_section(folder, "Repairs", text)
+        assert card.read_text("utf-8") == f"# A model\n\n## Repairs\n\n{text}\n"

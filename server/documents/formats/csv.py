@@ -11,6 +11,7 @@ from server.documents.fragment import Fragment, Rewrite, as_window, next_window
 from server.documents.input.density import Density
 from server.documents.input.encoding import read_text
 from server.documents.input.limits import FileLimits
+from server.documents.markup.text_values import is_text
 from server.interface.errors import DocumentTooComplex
 
 _WINDOW_CELLS = 5000
@@ -114,7 +115,7 @@ def _rows(text: str, delimiter: str) -> Iterator[list[regex.Match[str]]]:
 
 def _is_text(content: str) -> bool:
     # A formula begins with =.
-    return any(map(str.isalpha, content)) and not content.lstrip().startswith("=") and _VALUE.fullmatch(content) is None
+    return is_text(content) and not content.lstrip().startswith("=") and _VALUE.fullmatch(content) is None
 
 
 def _cells(text: str, delimiter: str) -> Iterator[regex.Match[str]]:

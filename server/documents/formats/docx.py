@@ -1,4 +1,4 @@
-"""Word documents: body, tables, headers, footers, notes, comments and text boxes."""
+"""Word documents: body, tables, headers, footers, notes, comments, text boxes, diagrams and titles of charts."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 from lxml import etree
 
+from server.documents.formats.pptx import DRAWING_TYPES, drawing_paragraphs
 from server.documents.fragment import Rewrite
 from server.documents.input.limits import FileLimits
 from server.documents.markup.items import Kind
@@ -19,7 +20,9 @@ _MACRO_TYPES = "application/vnd.ms-word."
 _MAIN_TYPES = frozenset(
     (f"{_TYPES}document.main+xml", f"{_TYPES}template.main+xml", f"{_MACRO_TYPES}document.macroEnabled.main+xml")
 )
-_TEXT_TYPES = frozenset(f"{_TYPES}{name}+xml" for name in ("header", "footer", "footnotes", "endnotes", "comments"))
+_TEXT_TYPES = DRAWING_TYPES | {
+    f"{_TYPES}{name}+xml" for name in ("header", "footer", "footnotes", "endnotes", "comments")
+}
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 # Elements around runs. Text inserted under "track changes" is text; deleted text is not.
@@ -73,6 +76,7 @@ def _paragraphs(tree: etree._ElementTree) -> Iterator[Paragraph]:
         for ruby in list(plain.iter(_W + "ruby")):
             _replace_by_base(ruby)
         yield Paragraph(_Reader().read(plain), partial(_replace, paragraph, plain))
+    yield from drawing_paragraphs(tree)
 
 
 def _replace_by_base(ruby: etree._Element) -> None:

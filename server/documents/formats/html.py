@@ -2,10 +2,11 @@
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from itertools import groupby
 from typing import BinaryIO
 
+import regex
 from selectolax.lexbor import LexborHTMLParser
 
 from server.documents.fragment import Rewrite
@@ -24,6 +25,13 @@ from server.text.readers.pieces import NO_MARKUP_OPTIONS
 _PRESCAN_BYTES = 1024  # in which browsers look for a declaration of the encoding
 _NAME = re.compile(r"</?([A-Za-z][^\s/>]*)")
 _PREFORMATTED = re.compile(r"(<pre\b[^>]*>)(.*)(</pre\s*>)", re.IGNORECASE | re.DOTALL)
+# A start tag and the text behind it up to the next tag, of an element without an end; not one whose content is no HTML.
+_UNCLOSED = regex.compile(
+    r"(?P<begin><(?!(?:iframe|noembed|noframes|plaintext|script|style|textarea|title|xmp)\b)(?P<name>[a-z][^\s/>]*+)"
+    r"(?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+>[^<]*+)<.*(?<!</(?P=name)\s*>)",
+    regex.IGNORECASE | regex.DOTALL,
+)
+_MAX_UNCLOSED = 20  # each lets the rest of the page be read again
 _TAG = re.compile(r"<[^>]*>")
 _LINE_END = re.compile(r"(\r\n|\r|\n)")
 _TEXTS = (pieces.Role.TEXT, pieces.Role.REFERENCE)
@@ -58,8 +66,25 @@ def html_items(page: str, *, reads_preformatted: bool = True) -> Iterator[Item]:
         yield Item(Kind.BREAK, page[:position])
     codes = list(template_code(page))
     readable = without_code(page, codes) if codes else page
+    for _ in range(_MAX_UNCLOSED):
+        if position == len(page):
+            return
+        items = _items_from(position, page, readable, codes, reads_preformatted=reads_preformatted)
+        position = yield from items
+    if position < len(page):
+        yield Item(Kind.BREAK, page[position:])
+
+
+def _items_from(
+    position: int, page: str, readable: str, codes: Sequence[TemplateCode], *, reads_preformatted: bool
+) -> Generator[Item, None, int]:
+    """Yield the items behind a position up to an element without an end, and return where they end.
+
+    The reader keeps such an element, which is not translated, with all of the page behind it: a lost end tag would
+    leave the rest of the page in the language of the source.
+    """
     # In reverse order: those that lie ahead, without those that are part of a tag.
-    remaining = codes[::-1]
+    remaining = [code for code in reversed(codes) if code.begin >= position]
     for is_text, group in groupby(read_html(readable[position:], NO_MARKUP_OPTIONS), lambda each: each.role in _TEXTS):
         if is_text:
             end = position + sum(len(piece.raw) for piece in group)
@@ -69,10 +94,15 @@ def html_items(page: str, *, reads_preformatted: bool = True) -> Iterator[Item]:
             position = end
             continue
         for piece in group:
-            raw = page[position : position + len(piece.raw)]
+            end = position + len(piece.raw)
+            raw = page[position:end]
             block = _PREFORMATTED.fullmatch(raw) if reads_preformatted and raw[:4].lower() == "<pre" else None
+            if end == len(page) and (unclosed := _UNCLOSED.fullmatch(piece.raw)) is not None:
+                yield Item(Kind.BREAK, page[position : position + unclosed.end("begin")])
+                return position + unclosed.end("begin")
             yield from [_markup_item(piece.role, raw)] if block is None else _preformatted_items(*block.groups())
-            position += len(raw)
+            position = end
+    return position
 
 
 def _text_items(page: str, position: int, end: int, remaining: list[TemplateCode]) -> Iterator[Item]:

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from markdown_it.token import Token
 
+from server.documents.formats.html import html_items
 from server.documents.fragment import Rewrite
 from server.documents.input.encoding import read_text
 from server.documents.input.limits import FileLimits
@@ -32,7 +33,7 @@ _NAMED_LINK = re.compile(r"\[([^\[\]]{1,999})\]\[([^\[\]]{1,999})\]")
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
-    """Rewrite paragraphs, headings, list items, quotes and cells; not code, HTML, addresses, and data at the top."""
+    """Rewrite paragraphs, headings, list items, quotes and cells; not code, addresses, and data at the top."""
     limits = replace(limits, max_part_bytes=min(limits.max_part_bytes, _MAX_BYTES))
     text, found = read_text(source, limits, encoding)
     if (num_lines := text.count("\n")) > _MAX_LINES:
@@ -46,7 +47,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encodin
 
 
 def markdown_items(text: str) -> Iterator[Item]:
-    """Yield the file as items: everything but inline markup is a break. Raises `DocumentTooComplex`."""
+    """Yield the file as items: everything but inline markup and HTML is a break. Raises `DocumentTooComplex`."""
     body = end_of_front_matter(text)
     lines = text[body:].split("\n")
     starts = [body]
@@ -69,6 +70,12 @@ def markdown_items(text: str) -> Iterator[Item]:
                 yield from _with_line_breaks(inline_items(token), gaps, is_cell)
                 written = cursor = places[-1][1]
             token.children = None  # all tokens of the file are held until its end
+        elif token.type == "html_block" and token.map and not token.level:
+            begin, end = starts[token.map[0]], min(starts[token.map[1]], len(text))
+            yield Item(Kind.BREAK, text[written:begin])
+            yield from html_items(text[begin:end])
+            yield Item(Kind.BREAK)
+            written = cursor = end
         is_cell = token.type in _CELLS
     yield Item(Kind.BREAK, text[written:])
 

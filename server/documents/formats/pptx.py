@@ -1,4 +1,4 @@
-"""PowerPoint presentations: slides, their tables and diagrams, titles of charts, and the speaker's notes."""
+"""PowerPoint presentations: slides, their tables and diagrams, titles of charts, comments, and the speaker's notes."""
 
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -16,27 +16,40 @@ _TYPES = "application/vnd.openxmlformats-officedocument."
 _MAIN_TYPES = frozenset(
     f"{_TYPES}presentationml.{kind}.main+xml" for kind in ("presentation", "slideshow", "template")
 ) | {"application/vnd.ms-powerpoint.presentation.macroEnabled.main+xml"}
-# Not layouts and masters: their text ("Click to edit") is never shown.
-_TEXT_TYPES = frozenset(
+# Charts and diagrams of any Office document.
+DRAWING_TYPES = frozenset(
     (
-        f"{_TYPES}presentationml.slide+xml",
-        f"{_TYPES}presentationml.notesSlide+xml",
         f"{_TYPES}drawingml.chart+xml",
+        "application/vnd.ms-office.chartex+xml",
         f"{_TYPES}drawingml.diagramData+xml",
         "application/vnd.ms-office.drawingml.diagramDrawing+xml",
     )
 )
+# Not layouts and masters: their text ("Click to edit") is never shown.
+_TEXT_TYPES = DRAWING_TYPES | {
+    f"{_TYPES}presentationml.slide+xml",
+    f"{_TYPES}presentationml.notesSlide+xml",
+    f"{_TYPES}presentationml.comments+xml",
+    "application/vnd.ms-powerpoint.comments+xml",
+}
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _LINK = _A + "hlinkClick"
 _NO_STYLE = frozenset(("lang", "altLang", "dirty", "err", "smtClean", "smtId", "noProof"))
 _PROPERTIES = frozenset((_A + "pPr", _A + "endParaRPr"))
-_TEXT_TAG = tag_pattern("p")
+_COMMENT = "{http://schemas.openxmlformats.org/presentationml/2006/main}text"
+_TEXT_TAG = tag_pattern("p", "text")
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewrite:
     """Rewrite every paragraph; slide numbers, dates, formulas and pictures stay."""
-    yield from rewrite_package(source, sink, limits, _MAIN_TYPES, _TEXT_TYPES, drawing_paragraphs, _TEXT_TAG)
+    yield from rewrite_package(source, sink, limits, _MAIN_TYPES, _TEXT_TYPES, _paragraphs, _TEXT_TAG)
+
+
+def _paragraphs(tree: etree._ElementTree) -> Iterator[Paragraph]:
+    for comment in list(tree.iter(_COMMENT)):
+        yield Paragraph([Piece(Kind.TEXT, [comment], comment.text or "")])
+    yield from drawing_paragraphs(tree)
 
 
 def drawing_paragraphs(tree: etree._ElementTree) -> Iterator[Paragraph]:

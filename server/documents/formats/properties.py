@@ -1,6 +1,7 @@
 """Java properties: the values. Keys, comments, continued lines and escapes stay unless their value changes."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import BinaryIO
 
 import regex
@@ -19,6 +20,8 @@ _ENTRY = regex.compile(
     rf"(?P<value>(?:[^\\\r\n]++|{_CONTINUED}|\\[\s\S])*+)\\?+){_END}"
 )
 _ESCAPE = regex.compile(r"\\(?:u([0-9a-fA-F]{4})|(\r\n|\n|\r)[ \t\f]*+|([\s\S]))")
+_ARGUMENT = regex.compile(r"\{[0-9]")
+_MAX_JUDGED = 20_000  # values of a file
 _NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _WRITTEN = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
 
@@ -41,6 +44,29 @@ def _values(text: str) -> Iterator[TextValue]:
             escaped = "\\" + escaped
         return "".join(map(_unicode_escape, escaped)) if is_ascii else escaped
 
+    def write_message(value: str) -> str:
+        return write(value.replace("'", "''"))
+
+    doubles = "''" in text and _doubles_apostrophes(text)
+    for begin, end, value in _entries(text):
+        if doubles and _ARGUMENT.search(value):
+            yield TextValue(begin, end, value.replace("''", "'"), write_message)
+        else:
+            yield TextValue(begin, end, value, write)
+
+
+def _doubles_apostrophes(text: str) -> bool:
+    """Return whether the messages with arguments write an apostrophe as two, and none alone.
+
+    Java's MessageFormat takes a lone one for the beginning of a quotation, in which arguments are text.
+    """
+    values = (value for _, _, value in islice(_entries(text), _MAX_JUDGED) if _ARGUMENT.search(value))
+    messages = [value for value in values if "'" in value]
+    return bool(messages) and not any("'" in value.replace("''", "") for value in messages)
+
+
+def _entries(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the places of values that are texts, and the values."""
     position = 0
     while position < len(text):
         entry = _ENTRY.match(text, position)
@@ -49,7 +75,7 @@ def _values(text: str) -> Iterator[TextValue]:
         if entry["value"]:
             value = _unescaped(entry["value"])
             if is_text(value):
-                yield TextValue(entry.start("value"), entry.end("value"), value, write)
+                yield *entry.span("value"), value
 
 
 def _unescaped(value: str) -> str:

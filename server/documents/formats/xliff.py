@@ -26,6 +26,9 @@ _MAX_NODES = 50_000
 _UNTRANSLATED = ("new", "needs-translation", "initial")
 # Pairs that may move with their words; all other elements are placeholders that stay as they are.
 _SPANS = ("g", "mrk", "pc", "sub")
+# Empty elements, or such that contain code, that begin and end a pair, and attributes that name it.
+_BEGINS, _ENDS = ("bpt", "bx", "sc"), ("ept", "ex", "ec")
+_PAIR_NAMES = ("startRef", "rid", "id")
 
 
 class _Segment:
@@ -35,7 +38,8 @@ class _Segment:
         self.source = source
         self.target = target
         self._version = version
-        self._elements: list[etree._Element] = []
+        # One element, or the two that are around a text.
+        self._elements: list[tuple[etree._Element, ...]] = []
         self.before = self.after = ""
         self.fragment = self._stripped(self._read(source, 0))
 
@@ -62,17 +66,33 @@ class _Segment:
         if depth > _MAX_DEPTH:
             raise InvalidDocument(f"elements of an XLIFF unit may be nested {_MAX_DEPTH} deep. Given: deeper")
         nodes: list[Inline] = [parent.text or ""]
+        opened: list[tuple[str, int]] = []  # name of a pair, and the place of its beginning among the nodes
         for child in parent:
             if len(self._elements) >= _MAX_NODES:
                 raise DocumentTooComplex(f"an XLIFF unit may have {_MAX_NODES} elements. Given: more")
             if isinstance(child.tag, str):
-                self._elements.append(child)
+                self._elements.append((child,))
                 key = len(self._elements)
                 name = etree.QName(child).localname
                 inside = self._read(child, depth + 1) if name in _SPANS and not _is_protected(child) else ()
-                nodes.append(Wrap(key, inside, is_soft=False) if has_words(inside) else Atom(key))
+                if name in _ENDS and opened and opened[-1][0] == _pair_name(child):
+                    self._close(nodes, opened.pop()[1], child)
+                else:
+                    nodes.append(Wrap(key, inside, is_soft=False) if has_words(inside) else Atom(key))
+                    if name in _BEGINS and len(opened) < _MAX_DEPTH - depth:
+                        opened.append((_pair_name(child), len(nodes) - 1))
             nodes.append(child.tail or "")
         return joined(nodes)
+
+    def _close(self, nodes: list[Inline], first: int, end: etree._Element) -> None:
+        """Put the nodes from `first`, the beginning of a pair, to its end into one wrap, or into two atoms."""
+        begin, inside = nodes[first], joined(nodes[first + 1 :])
+        assert isinstance(begin, Atom)
+        if has_words(inside):
+            self._elements[begin.key - 1] += (end,)
+            nodes[first:] = [Wrap(begin.key, inside, is_soft=False)]
+        else:
+            nodes.append(Atom(len(self._elements)))
 
     def _stripped(self, fragment: Fragment) -> Fragment:
         """Move white space at the ends of the fragment to `before` and `after`."""
@@ -90,15 +110,21 @@ class _Segment:
             if isinstance(node, str):
                 _append_text(parent, node)
                 continue
-            source = self._elements[node.key - 1]
+            source, *ends = self._elements[node.key - 1]
             element = etree.SubElement(parent, source.tag)
             for name, value in source.attrib.items():
                 element.set(name, value)
-            if isinstance(node, Wrap):
+            if isinstance(node, Wrap) and not ends:
                 self._write(node.children, element)
-            else:
-                element.text = source.text
-                element.extend(deepcopy(list(source)))
+                continue
+            element.text = source.text
+            element.extend(deepcopy(list(source)))
+            if isinstance(node, Wrap):
+                self._write(node.children, parent)
+            for each in ends:
+                copy = deepcopy(each)
+                copy.tail = None
+                parent.append(copy)
 
 
 def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, language: str | None = None) -> Rewrite:
@@ -151,6 +177,10 @@ def _is_untranslated(unit: etree._Element, target: etree._Element, version: int)
     if not "".join(map(str, target.itertext())).strip():
         return True
     return (target if version == 1 else unit).get("state") in _UNTRANSLATED
+
+
+def _pair_name(element: etree._Element) -> str:
+    return next((name for each in _PAIR_NAMES if (name := element.get(each)) is not None), "")
 
 
 def _is_protected(element: etree._Element) -> bool:

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from lxml import etree
 
-from server.documents.formats.pptx import drawing_paragraphs
+from server.documents.formats.pptx import DRAWING_TYPES, drawing_paragraphs
 from server.documents.formats.xlsx_names import named_texts, naming, unescaped
 from server.documents.fragment import Rewrite
 from server.documents.input.archive import opened
@@ -24,15 +24,13 @@ _MAIN_TYPES = frozenset((f"{_SHEET}sheet.main+xml", f"{_SHEET}template.main+xml"
     "application/vnd.ms-excel.sheet.macroEnabled.main+xml",
     "application/vnd.ms-excel.template.macroEnabled.main+xml",
 }
-_TEXT_TYPES = frozenset(
-    (
-        f"{_SHEET}sharedStrings+xml",
-        f"{_SHEET}worksheet+xml",
-        f"{_SHEET}comments+xml",
-        f"{_TYPES}drawing+xml",
-        f"{_TYPES}drawingml.chart+xml",
-    )
-)
+_TEXT_TYPES = DRAWING_TYPES | {
+    f"{_SHEET}sharedStrings+xml",
+    f"{_SHEET}worksheet+xml",
+    f"{_SHEET}comments+xml",
+    "application/vnd.ms-excel.threadedcomments+xml",
+    f"{_TYPES}drawing+xml",
+}
 
 _S = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _TEXTS = (_S + "si", _S + "is", _S + "text", _S + "c")  # a shared string, one in a cell, that of a comment, a cell

@@ -14,6 +14,7 @@ from server.documents.input.limits import FileLimits
 from server.documents.markup.line_wrapping import rewrap
 from server.documents.markup.text_values import TextValue, is_for_programs, is_text, rewritten_values
 from server.interface.errors import DocumentTooLarge, InvalidDocument
+from server.text.readers.icu_messages import message_parts
 
 _MAX_CHARACTERS = 4_000_000
 _MAX_DEPTH = 100
@@ -119,6 +120,9 @@ def _block_values(raw: str, scalar: _Scalar) -> Iterator[TextValue]:
     """Yield each line of a literal text, and each paragraph of a folded one."""
     header = _HEADER.match(raw)
     if header is None or not is_text(scalar.text):
+        return
+    if len(message_parts(body := raw[header.end() :])) > 1:  # its arguments may go over several lines
+        yield TextValue(scalar.begin + header.end(), scalar.end, body, str)
         return
     lines = list(_block_lines(raw, header.end()))
     indent = next((line.indent for line in lines if line.text), 0)

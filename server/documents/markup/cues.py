@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 import regex
 
+from server.documents.markup.html_elements import name_in_text
 from server.documents.markup.items import Item, Kind
 from server.documents.markup.line_wrapping import wrap_like
 from server.documents.markup.units import Unit
 from server.interface.errors import InvalidDocument
+from server.text.segmentation.sentences import sentences
 
 _LINE_END = re.compile(r"(\r\n|\n|\r)")
 _MAX_CUE_CHARACTERS = 30_000
@@ -25,12 +27,15 @@ _NOTE = r"(?:[♩-♬🎵🎶]|(?<!\S)#(?!\S))"
 _SPEAKER = regex.compile(rf"{_LEAD.pattern}|[(\[（［【〔]|{_NOTE}|{_NAME}")
 _APART = regex.compile(rf"[(\[（［【〔][^()\[\]]*+[)\]）］】〕]|.*{_NOTE}|{_NAME}")  # a line on its own
 _SENTENCE_END = regex.compile(r"([\p{Sentence_Terminal}…‥])[\p{Pe}\p{Pf}\"'’]*+\Z")
-_MAYBE_END = ".…‥"  # also behind abbreviations and hesitation: a small letter goes on with the sentence
+_MAYBE_END = ".…‥"  # also behind abbreviations and hesitation
+_LATIN = regex.compile(r"\p{Latin}")
+_LANGUAGE, _JUDGED = "en", 80  # of the rules; characters on both sides of a line end
 
 # Of SubStation Alpha, which players of SubRip support too: {\i1} … {\i0}, {\c&H0000FF&} … {\c}, and {\r} for all.
 _OVERRIDE = regex.compile(r"\\(fn|r|[1-4]?[a-z]+)([^\\{}]*+)", regex.IGNORECASE)
 _SWITCHES, _RESET_ALL = ("b", "i", "p", "s", "u"), "r"
 _DRAWING = regex.compile(r"\{[^{}]*\\p(\d)")  # switches between text and shapes
+_ELEMENT = regex.compile(r"<([a-z]++)[.\s>]")
 _VOICE = regex.compile(r"</?v[.\s>]")  # a speaker of WebVTT
 _TIME = regex.compile(r"<\d[\d:.]*+>|\{\\k[^{}]*+\}", regex.IGNORECASE)  # inside a cue, one after the other
 
@@ -121,7 +126,7 @@ class CueMarkup:
                 lengths.append(0)
             else:
                 lengths[-1] += len(item.text)
-        return wrap_like(self._words(written), lengths, breaks, lambda word: self._tag.sub("", word)[:1].isalpha())
+        return wrap_like(self._words(written), lengths, breaks, lambda word: not _LEAD.match(self._tag.sub("", word)))
 
     def _items_of_lines(self, lines: Sequence[Line]) -> Iterator[list[Item]]:
         """Yield the items of each line, without the white space at its ends."""
@@ -132,7 +137,8 @@ class CueMarkup:
             items: list[Item] = []
             for index, piece in enumerate(line):
                 if index % 2:
-                    items.append(Item(next(kinds), piece))
+                    element = _ELEMENT.match(piece)
+                    items.append(Item(next(kinds), piece, name=name_in_text(element[1]) if element else ""))
                     switch = _DRAWING.match(piece)
                     is_drawing = is_drawing if switch is None else switch[1] != "0"
                 elif piece and is_drawing:
@@ -172,12 +178,22 @@ def _are_apart(text: str, following: str) -> bool:
     return (
         _SPEAKER.match(following) is not None
         or _APART.fullmatch(text) is not None
-        or (end is not None and not (end[1] in _MAYBE_END and _begins_small(following)))
+        or (end is not None and (end[1] not in _MAYBE_END or _is_end(text, following)))
     )
 
 
-def _begins_small(text: str) -> bool:
-    return next(filter(str.isalpha, text), "").islower()
+def _is_end(text: str, following: str) -> bool:
+    """Return whether a full stop or an ellipsis ends a sentence: not before a small letter or behind an abbreviation.
+
+    Abbreviations are those of the rules for texts of unknown languages, which know the Latin script.
+    """
+    if next(filter(str.isalpha, following), "").islower():
+        return False
+    text, following = text[-_JUDGED:], following[:_JUDGED]
+    if _LATIN.search(text) is None:
+        return True
+    lengths = (len(each.before + each.text + each.after) for each in sentences(f"{text} {following}", _LANGUAGE))
+    return not {len(text), len(text) + 1}.isdisjoint(accumulate(lengths))
 
 
 def _without_marks_in_words(items: Sequence[Item]) -> list[Item]:

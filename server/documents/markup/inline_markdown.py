@@ -11,6 +11,7 @@ from markdown_it.token import Token
 from server.documents.input.density import Density
 from server.documents.markup.html_elements import name_in_text, role_in_html
 from server.documents.markup.items import Item, Kind, Role
+from server.documents.markup.template_code import code_at
 from server.interface.errors import DocumentTooComplex
 
 # Keys of a token's meta: its begin and end in the paragraph, and its text if that differs from the source.
@@ -76,7 +77,12 @@ def _limit_tokens(state: StateCore) -> None:
 
 
 def _beyond(state: StateInline, silent: bool) -> bool:
-    """Match extensions of CommonMark."""
+    """Match extensions of CommonMark, and code of templates."""
+    if state.src[state.pos] in "{<" and (code := code_at(state.src, state.pos)) is not None:
+        if not silent:
+            state.push("atom" if code.is_value else "break", "", 0).meta[_SPAN] = (code.begin, code.end)
+        state.pos = code.end
+        return True
     for type_, pattern in (("break", _BREAK), ("atom", _ATOM)):
         if match := pattern.match(state.src, state.pos):
             if not silent:

@@ -20,6 +20,7 @@ _ITEMS = Density(50_000, 8)
 # Elements in paragraphs, each some 40 us of work. Those around single letters have some 30 characters.
 _ELEMENTS = Density(20_000, 40)
 
+_DASHES = "–—"
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 WriteText = Callable[[str], str]
@@ -33,6 +34,9 @@ def escaped_texts(unit: Unit) -> WriteText:
     texts = [item for item in unit.items if item.kind is Kind.TEXT]
     written = dict(_ESCAPES)
     written.update((item.text, item.raw) for item in texts if len(item.text) == 1 and item.raw.startswith("&"))
+    dashes = [item.raw for item in texts if item.raw.startswith("&") and item.text in _DASHES]
+    if dashes and not any(dash in item.raw for item in texts for dash in _DASHES):
+        written = dict.fromkeys(_DASHES, dashes[0]) | written  # languages differ in their length
     if any(">" in item.raw for item in texts):
         del written[">"]
     table = str.maketrans(written)

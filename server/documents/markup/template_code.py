@@ -1,7 +1,7 @@
-"""Code of templates in a page: PHP, ERB, JSP, Jinja, Liquid, Twig, Handlebars, Vue, Angular, Go, Blade and FreeMarker.
+"""Code of templates in a page: PHP, ERB, JSP, Jinja, Liquid, Twig, Handlebars, Vue, Angular, Go, Blade, FreeMarker.
 
 A parser of HTML takes this code for text, comments or broken tags. It gets letters in its place, as many as the code
-has characters, so that all positions are those of the page.
+has characters, so that all positions are those of the page. Also data in front of it (YAML, TOML).
 """
 
 from collections.abc import Iterator
@@ -13,12 +13,14 @@ import regex
 _CODE = regex.compile(
     r"<\?(?=php\b|=|\s)(?:[^?<]++|\?(?!>)|<(?!\?))*+(?:\?>|\Z)"
     r"|<%(?:[^%<]++|%(?!>)|<(?!%))*+%>"
+    r"|\{%-?\s*+(?P<verbatim>comment|highlight|raw|verbatim)\b(?:[^%{]++|%(?!\})|\{(?!%))*+%\}"
+    r"(?:[^{]++|\{(?!%-?\s*+end(?P=verbatim)\b))*+\{%-?\s*+end(?P=verbatim)\s*+-?%\}"
     r"|\{%(?:[^%{]++|%(?!\})|\{(?!%))*+%\}"
     r"|\{\#(?:[^\#{]++|\#(?!\})|\{(?!\#))*+\#\}"
     r"|\{!!(?:[^!{]++|!(?!!\})|\{(?!!!))*+!!\}"
     r"|\{\{!--(?:[^-{]++|-(?!-\}\})|\{(?!\{!--))*+--\}\}"
     r"|\{\{\{(?:[^{}]++|\}(?!\}\}))*+\}\}\}"
-    r"|\{\{(?:[^{}]++|\{(?!\{)|\}(?!\}))*+\}\}"
+    r"|\{\{(?!\{)(?:[^{}]++|\{(?!\{)|\}(?!\}))*+\}\}"
     r"|</?[#@][A-Za-z](?:[^<>\"']++|\"[^\"<>]*+\"|'[^'<>]*+')*+>|\$\{[^{}<>\n]++\}"
     r"|(?<!\w)@(?:case|default|defer|else|empty|error|for|if|loading|placeholder|switch)\b[^{}\n@]*+\{"
 )
@@ -49,8 +51,14 @@ def template_code(page: str) -> Iterator[TemplateCode]:
     """Yield the pieces of code of a page, in its order."""
     for found in _CODE.finditer(page):
         # Code in braces that reaches beyond the end of an element is braces in a script, or in a text.
-        if found[0][0] != "{" or _END_TAG.search(found[0]) is None:
+        if found[0][0] != "{" or found["verbatim"] or _END_TAG.search(found[0]) is None:
             yield TemplateCode(found.start(), found.end(), _VALUE.match(found[0]) is not None)
+
+
+def code_at(text: str, position: int) -> TemplateCode | None:
+    """Return the code that begins at this position of a text, if any."""
+    found = _CODE.match(text, position)
+    return None if found is None else TemplateCode(found.start(), found.end(), _VALUE.match(found[0]) is not None)
 
 
 def without_code(page: str, codes: list[TemplateCode]) -> str:

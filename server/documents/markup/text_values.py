@@ -20,12 +20,12 @@ _NAME = re.compile(
 _SUFFIXES = ("...", ":")
 _LINE_END = re.compile(r"(\r\n|\n|\r)")
 # Keys of commands, and of values that are names for programs if they are one word.
-_COMMAND_KEYS = frozenset(("run", "script", "command", "entrypoint", "cmd", "$schema"))
+_COMMAND_KEYS = frozenset(("run", "script", "command", "entrypoint", "cmd", "schema"))
 _NAME_KEYS = frozenset(
     (
         "lang", "language", "locale", "id", "uuid", "guid", "url", "uri", "href", "src", "type", "version", "image",
-        "uses", "path", "file", "class", "style", "format", "encoding", "$id", "$ref", "@type", "@id", "@context",
-        "key", "icon", "color", "colour", "email", "date",
+        "uses", "path", "file", "class", "style", "format", "encoding", "ref", "context", "key", "icon", "color",
+        "colour", "email", "date", "slug", "permalink", "layout",
     )
 )  # fmt: skip
 
@@ -52,7 +52,7 @@ def is_text(value: str) -> bool:
 
 def is_for_programs(key: str, value: str) -> bool:
     """Return whether the key states that its value is for programs."""
-    name = key.lower()
+    name = key.lower().lstrip("@$")  # of metadata
     return name in _COMMAND_KEYS or (name in _NAME_KEYS and not any(map(str.isspace, value.strip())))
 
 

@@ -2,9 +2,11 @@
 
 import regex
 
-_COMPLEX = regex.compile(r"\{\s*+[\w.]++\s*+,\s*+(?:plural|select|selectordinal)\s*+,")
+_COMPLEX = regex.compile(r"\{\s*+[\w.]++\s*+,\s*+(?:plural|select|selectordinal|(?P<choice>choice))\s*+,")
 # The selector of a text: `one {`, `=0 {`, `other {`, with `offset:1` in front.
 _SELECTOR = regex.compile(r"\s*+(?:offset:\d++\s*+)?+(?:=\d++|[\w-]++)\s*+\{")
+# That of a choice, Java's older form of a plural: `0#`, `1<`.
+_LIMIT = regex.compile(r"\s*+[-+]?[\d.∞]++\s*+[#<≤]")
 _MAX_DEPTH = 8
 
 _CLOSING = regex.compile(r"\s*+\}")
@@ -46,11 +48,15 @@ def _argument(text: str, begin: int, parts: Parts, depth: int) -> int | None:
         return None
     parts.append((False, opening[0]))
     position = opening.end()
-    while selector := _SELECTOR.match(text, position):
+    pattern, end_marks = (_LIMIT, "|}") if opening["choice"] else (_SELECTOR, "}")
+    while selector := pattern.match(text, position):
         parts.append((False, selector[0]))
-        end = _submessage(text, selector.end(), parts, depth)
+        end = _submessage(text, selector.end(), parts, depth, end_marks)
         if end is None:
             return None
+        if end_marks == "}" or text[end] == "|":
+            parts.append((False, text[end]))
+            end += 1
         position = end
     closing = _CLOSING.match(text, position)
     if closing is None:
@@ -59,8 +65,8 @@ def _argument(text: str, begin: int, parts: Parts, depth: int) -> int | None:
     return closing.end()
 
 
-def _submessage(text: str, begin: int, parts: Parts, depth: int) -> int | None:
-    """Add the text of one selector up to its closing brace, and return the end of that."""
+def _submessage(text: str, begin: int, parts: Parts, depth: int, end_marks: str) -> int | None:
+    """Add the text of one selector up to its end mark, a closing brace or a bar, and return the position of that."""
     start = position = begin
     nested = 0
     while position < len(text):
@@ -72,10 +78,9 @@ def _submessage(text: str, begin: int, parts: Parts, depth: int) -> int | None:
                 return None
             start = position = end
             continue
-        if character == "}" and not nested:
+        if character in end_marks and not nested:
             _add_text(parts, text[start:position])
-            parts.append((False, "}"))
-            return position + 1
+            return position
         if character == "'":
             behind = text[position + 1 : position + 2]
             if behind == "'":

@@ -28,8 +28,8 @@ _SPACE = " \t"
 _CELL_BORDER = regex.compile(r"\|[ \t]*")
 # White space around a mark stands between the parts.
 _BREAK = regex.compile(
-    r"(?<![ \t])[ \t]*+(?:(?:(?<![\s\\])\\(?:r\\n|[nrt])(?!\\)|(?<!\\)\\(?:r\\n|[nrt])(?![a-z]{2}))+|(?i:<\s?br\s?/?\s?>)"
-    r"|\|{1,4})+[ \t]*|\t[ \t]*"
+    r"(?<![ \t])[ \t]*+(?:(?:(?<![\s\\])\\(?:r\\n|[nrt])(?!\\)|(?<!\\)\\(?:r\\n|[nrt])(?![a-z]{2}))+"
+    r"|(?i:<\s?br\s?/?\s?>)|\|{1,4})+[ \t]*|\t[ \t]*"
 )
 _FENCE = regex.compile(r"[ \t]*(?:```|~~~)")
 _INLINE = regex.compile(

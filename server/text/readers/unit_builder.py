@@ -356,7 +356,11 @@ class UnitBuilder:
         place = len(self._text)
         is_point = node.start == node.end == place and not (node.is_open or node.replaces_blank) and bool(node.opening)
         has_space_behind = (node.opening + node.closing)[-1:].isspace()
-        if is_point and not has_space_behind and not any(place in (each.start, each.end) for each in self._nodes[:-1][-_MAX_TOUCHING:]):
+        if (
+            is_point
+            and not has_space_behind
+            and not any(place in (each.start, each.end) for each in self._nodes[:-1][-_MAX_TOUCHING:])
+        ):
             self._text = self._text[:-1]
             node.opening = f" {node.opening}"
             node.start = node.end = place - 1

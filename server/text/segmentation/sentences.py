@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+import regex
 import sentencex
 
 from server.interface.interruption import checkpoint
@@ -17,6 +18,11 @@ _WINDOW = 4000
 # before. If the whole rest were counted for every piece, 100,000 characters without a space would take 5 s.
 _MIN_REACH = 4096
 _REACH_PIECES = 8
+# Where `sentencex` divides sentences in languages whose abbreviations it lacks: behind a full stop without a blank, before
+# a small letter or a year in brackets, and behind one letter.
+_FULL_STOP = regex.compile(r"\.(?P<blank>\s*)$")
+_INSIDE = regex.compile(r"[^\p{L}\p{N}]*+\p{Ll}|[(\[]\d{4}[a-z]?[)\]]")
+_INITIAL = regex.compile(r"(?<![\p{L}\p{M}\p{N}])\p{L}\p{M}*\.\s*$")
 # A line with marks of the end of a sentence only at its end, in languages with rules.
 _ONE_SENTENCE = re.compile(r"[^.!?…‼⁇⁈⁉‽。！？｡\n\r\v\f\x1c-\x1e\x85\u2028\u2029]*+[.!?…]*+")
 
@@ -130,7 +136,16 @@ def _segment(language: str, line: str) -> list[str]:
         if type(error).__name__ == "PanicException":
             return [line]
         raise
-    return sentences if "".join(sentences) == line and all(sentences) else [line]
+    if "".join(sentences) != line or not all(sentences):
+        return [line]
+    joined = sentences[:1]
+    for sentence in sentences[1:]:
+        stop = _FULL_STOP.search(joined[-1])
+        if stop and (not stop["blank"] or _INSIDE.match(sentence) or _INITIAL.search(joined[-1])):
+            joined[-1] += sentence
+        else:
+            joined.append(sentence)
+    return joined
 
 
 def _in_window(text: str) -> bool:

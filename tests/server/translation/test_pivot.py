@@ -15,7 +15,14 @@ from server.translation.limits import TranslationLimits
 from server.translation.pivot import PivotPipeline
 from server.translation.text_stream import TextStream
 from server.translation.token_counts import TokenCounts
-from server.translation.types import KeepReason, Phases, RepairedSentence, Translation, TranslationRequest, TranslationResult
+from server.translation.types import (
+    KeepReason,
+    Phases,
+    RepairedSentence,
+    Translation,
+    TranslationRequest,
+    TranslationResult,
+)
 from tests.fakes.engine import FakeClock
 
 

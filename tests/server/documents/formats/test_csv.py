@@ -160,3 +160,9 @@ def test_a_first_line_with_the_delimiter_is_read_and_stays(first_line: str) -> N
     rows = "Good morning, all;a, b, c\n"
     assert translated((first_line + rows).encode(), ".csv", LOUD).decode() == first_line + rows.upper()
     assert translated(b"sep=|\nGood|morning", ".csv", LOUD) == b"sep=|\nGOOD|MORNING"
+
+
+def test_names_for_programs_stay_as_in_other_data_files() -> None:
+    table = "key,en\nbtn.save,Save\nfont_size,Size of the font\nhttps://a.b/c,a@b.cd\n"
+    loud = table.replace("Save", "SAVE").replace("Size of the font", "SIZE OF THE FONT")
+    assert translated(table.encode(), ".csv", LOUD).decode() == loud

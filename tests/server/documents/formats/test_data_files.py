@@ -227,3 +227,18 @@ def test_random_json_keeps_its_structure() -> None:
             assert translated(written.encode(), ".json", SAME).decode() == written
             loud = json.loads(translated(written.encode(), ".json", LOUD))
             assert json.dumps(loud) == json.dumps(document).replace("some text", "SOME TEXT")
+
+
+def test_a_message_in_a_block_of_yaml_may_have_several_lines() -> None:
+    text = "a: |\n  I see {n, plural,\n    one {a dog}\n    other {# dogs\n      here}\n  }\n\n  today\nb: x y\n"
+    assert translated(text.encode(), ".yaml", LOUD).decode() == (
+        "a: |\n  I SEE {n, plural,\n    one {A DOG}\n    other {# DOGS\n      HERE}\n  }\n\n  TODAY\nb: X Y\n"
+    )
+
+
+def test_keys_of_metadata_are_for_programs() -> None:
+    text = '{"@@locale": "en", "$schema": "a b", "slug": "a-dog", "title": "a-dog", "@title": {"description": "a dog"}}'
+    loud = text.replace('"title": "a-dog"', '"title": "A-DOG"').replace(
+        '"description": "a dog"', '"description": "A DOG"'
+    )
+    assert translated(text.encode(), ".json", LOUD).decode() == loud

@@ -56,3 +56,28 @@ def test_tags_in_a_line_stay_around_their_words() -> None:
     text = "Drink H<sub>2</sub>O and <b>much <i>of it</i></b>, <kbd>not</kbd> <a href='x'>tea</a><br>now<!-- no -->\n"
     loud = "DRINK H<sub>2</sub>O AND <b>MUCH <i>OF IT</i></b>, <kbd>NOT</kbd> <a href='x'>TEA</a><br>NOW<!-- no -->\n"
     assert translated(text.encode(), ".md", LOUD).decode().replace("<kbd>not", "<kbd>NOT") == loud
+
+
+@pytest.mark.parametrize(
+    ("text", "loud"),
+    [
+        (
+            "<details>\n<summary>a dog</summary>\n\nand *a cat*\n\n</details>\n",
+            "<details>\n<summary>A DOG</summary>\n\nAND *A CAT*\n\n</details>\n",
+        ),
+        ("<!-- no -->\n<script>\nno()\n</script>\n\na dog\n", "<!-- no -->\n<script>\nno()\n</script>\n\nA DOG\n"),
+        (
+            "a {{ dog.name }} {% if cat %}or *a cat*{% endif %}\n",
+            "A {{ dog.name }} {% if cat %}OR *A CAT*{% endif %}\n",
+        ),
+        ("{% highlight c %}\nno();\n{% endhighlight %}\n", "{% highlight c %}\nno();\n{% endhighlight %}\n"),
+        ('{{< figure no="b" >}}\n\na dog\n', '{{< figure no="b" >}}\n\nA DOG\n'),
+        (
+            "> <p>no dog</p>\n\n<p align=center>a dog &amp; a cat</p>\n",
+            "> <p>no dog</p>\n\n<p align=center>A DOG &amp; A CAT</p>\n",
+        ),
+    ],
+)
+def test_html_and_code_of_templates_stay_around_the_texts(text: str, loud: str) -> None:
+    assert translated(text.encode(), ".md", LOUD).decode() == loud
+    assert translated(text.encode(), ".md", SAME).decode() == text

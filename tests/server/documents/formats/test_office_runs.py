@@ -6,7 +6,7 @@ import pytest
 
 from server.documents.rewriting import Translate
 from tests.faults.documents import slides, word, workbook
-from tests.server.documents.documents import LOUD, SAME, translated, unpacked
+from tests.server.documents.documents import LOUD, SAME, packed, translated, unpacked
 
 RUBY = (
     "<w:r><w:ruby><w:rubyPr/><w:rt><w:r><w:t>reading</w:t></w:r></w:rt><w:rubyBase><w:r><w:rPr><w:b/></w:rPr>"
@@ -51,3 +51,45 @@ def test_raised_and_lowered_runs_have_the_names_of_html(extension: str, document
 
     translated(document, extension, Translate(remember, remember))
     assert asked == [f'm<{name} id="1">2</{name}> wide']
+
+
+TYPES = "application/vnd.openxmlformats-officedocument."
+DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
+PARAGRAPH = f'<x xmlns:a="{DRAWING}"><a:p><a:r><a:t>a dog</a:t></a:r></a:p></x>'
+PRESENTATION = "http://schemas.openxmlformats.org/presentationml/2006/main"
+COMMENT = f'<p:cmLst xmlns:p="{PRESENTATION}"><p:cm><p:text>a dog</p:text></p:cm></p:cmLst>'
+
+
+@pytest.mark.parametrize(
+    ("extension", "document"), [(".docx", word("")), (".pptx", slides("")), (".xlsx", workbook(""))]
+)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        f"{TYPES}drawingml.chart+xml",
+        f"{TYPES}drawingml.diagramData+xml",
+        "application/vnd.ms-office.drawingml.diagramDrawing+xml",
+    ],
+)
+def test_charts_and_diagrams_of_all_office_documents_are_translated(extension: str, document: bytes, kind: str) -> None:
+    assert _part(document, extension, kind, PARAGRAPH) == PARAGRAPH.replace("a dog", "A DOG")
+
+
+@pytest.mark.parametrize(
+    ("kind", "part"),
+    [
+        (f"{TYPES}presentationml.comments+xml", COMMENT),
+        ("application/vnd.ms-powerpoint.comments+xml", PARAGRAPH),
+    ],
+)
+def test_comments_of_a_presentation_are_translated(kind: str, part: str) -> None:
+    assert _part(slides(""), ".pptx", kind, part) == part.replace("a dog", "A DOG")
+
+
+def _part(document: bytes, extension: str, kind: str, content: str) -> str:
+    """Return the translation of a part of this type in a document."""
+    files = unpacked(document)
+    files["part.xml"] = content.encode()
+    override = f'<Override PartName="/part.xml" ContentType="{kind}"/></Types>'
+    files["[Content_Types].xml"] = files["[Content_Types].xml"].replace(b"</Types>", override.encode())
+    return unpacked(translated(packed(files), extension, LOUD))["part.xml"].decode()

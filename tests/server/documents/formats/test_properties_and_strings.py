@@ -1,7 +1,10 @@
 """Escapes, separators and mistakes in the tables of texts that programs have."""
 
+from collections.abc import Sequence
+
 import pytest
 
+from server.documents.rewriting import Translate
 from server.interface.errors import InvalidDocument
 from tests.server.documents.documents import LOUD, SAME, translated
 
@@ -62,3 +65,25 @@ def test_a_mistake_is_named_with_its_line(content: str, reason: str) -> None:
     with pytest.raises(InvalidDocument) as rejected:
         translated(content.encode(), ".strings", SAME)
     assert reason in str(rejected.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "asked", "expected"),
+    [
+        ("a=it''s {0}\nb=it's", ["it's {0}", "it's"], "a=L''X {0}\nb=L'X"),
+        ("a=it is {0}\nc=that''s {1}", ["it is {0}", "that's {1}"], "a=L''X {0}\nc=L''X {1}"),
+        ("a=it's {0}\nb=that''s {1}", ["it's {0}", "that''s {1}"], "a=L'X {0}\nb=L'X {1}"),
+        ("a=it is {0}", ["it is {0}"], "a=L'X {0}"),
+    ],
+)
+def test_apostrophes_of_messages_with_arguments_are_doubled_where_the_file_doubles_them(
+    content: str, asked: list[str], expected: str
+) -> None:
+    received: list[str] = []
+
+    async def french(texts: Sequence[str]) -> list[str]:
+        received.extend(texts)
+        return [f"L'X {text[text.index('{') :]}" if "{" in text else "L'X" for text in texts]
+
+    assert translated(content.encode(), ".properties", Translate(french)).decode() == expected
+    assert received == asked

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server.documents.markup.line_wrapping import wrap_like
@@ -88,6 +88,7 @@ CUE_LINES = st.lists(
 )
 
 
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
 @given(st.lists(CUE_LINES, min_size=1, max_size=4), st.sampled_from(["", "\nX-A=b", "\nKind: c\nX-A=b", "\n\nNOTE d"]))
 def test_no_word_of_a_webvtt_cue_is_left(cues: list[list[str]], header: str) -> None:
     times = "00:01.000 --> 00:02.000"

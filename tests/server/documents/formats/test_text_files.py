@@ -140,7 +140,7 @@ def test_in_markdown_all_text_and_only_text_is_translated() -> None:
     assert "| NAME | WHAT IT *IS* |\n|------|-------------:|\n| A \\| B | SOME TEXT |" in shouted
     assert 'code = "is not text"' in shouted
     assert "    indented code" in shouted
-    assert '<div class="x">Block of HTML</div>' in shouted
+    assert '<div class="x">BLOCK OF HTML</div>' in shouted
     assert "SETEXT HEADING\n==============" in shouted
     assert '[ref]: http://example.org "Reference"' in shouted
     assert "HARD BREAK  \nAND AFTER IT." in shouted

@@ -1,7 +1,10 @@
+from collections.abc import Sequence
+
 import pytest
-from lxml import etree
+from lxml import etree, html
 
 from server.documents.formats.options import FormatOptions
+from server.documents.rewriting import Translate
 from server.interface.errors import InvalidDocument
 from tests.server.documents.documents import LOUD, SAME, translated
 
@@ -113,3 +116,51 @@ def test_a_segmented_unit_gets_a_target_with_its_segments() -> None:
     expected = '<mrk mtype="seg" mid="1">ONE TWO.</mrk> <mrk mtype="seg" mid="2">THREE.</mrk>'
     result = translated(text.encode(), ".xliff", LOUD).decode()
     assert f'</seg-source><target state="translated">{expected}</target></trans-unit>' in result
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        (
+            'a <bpt id="1">&lt;b&gt;</bpt>dog <bx id="2"/>or<ex id="2"/><ept id="1">&lt;/b&gt;</ept> here',
+            'HERE <bpt id="1">&lt;b&gt;</bpt><bx id="2"/>OR<ex id="2"/>DOG <ept id="1">&lt;/b&gt;</ept>A ',
+        ),
+        ('a <bpt id="1" rid="7"/>dog<ept id="2" rid="7"/> or', 'OR<bpt id="1" rid="7"/>DOG<ept id="2" rid="7"/>A '),
+        ('a <sc id="1"/>dog<ec startRef="1"/> or', 'OR<sc id="1"/>DOG<ec startRef="1"/>A '),
+        ('a <bx id="1"/><x id="2"/><ex id="1"/> or', 'OR<ex id="1"/><x id="2"/><bx id="1"/>A '),
+        ('a <ex id="1"/>dog<bx id="1"/> or', 'OR<bx id="1"/>DOG<ex id="1"/>A '),
+    ],
+)
+def test_elements_that_begin_and_end_a_pair_stay_around_its_words(source: str, target: str) -> None:
+    async def backwards(texts: Sequence[str]) -> list[str]:
+        """Put the nodes of every level in the opposite order."""
+        results = []
+        for text in texts:
+            root = html.fragment_fromstring(
+                text.upper().replace("SPAN", "span").replace("IMG", "img").replace("ID", "id"), "div"
+            )
+            for element in list(root.iter()):
+                nodes = [(element.text or "").upper()]
+                for child in element:
+                    nodes += [child, (child.tail or "").upper()]
+                element.text = ""
+                for child in list(element):
+                    child.tail = None
+                    element.remove(child)
+                for node in reversed(nodes):
+                    if not isinstance(node, str):
+                        element.append(node)
+                    elif len(element):
+                        element[-1].tail = (element[-1].tail or "") + node
+                    else:
+                        element.text += node
+            results.append(
+                etree.tostring(root, method="html", encoding="unicode").removeprefix("<div>").removesuffix("</div>")
+            )
+        return results
+
+    content = f'<xliff version="1.2"><file><trans-unit><source>{source}</source></trans-unit></file></xliff>'
+    written = translated(content.encode(), ".xlf", Translate(backwards, backwards)).decode()
+    assert "".join(written.partition("<target")[2].partition(">")[2].partition("</target>")[0].split()) == "".join(
+        target.split()
+    )

@@ -49,7 +49,19 @@ def test_lines_of_one_sentence_are_one_text() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["Where is it?", "No!", "It rained.", "他走了。", "वह गया।", "Really?”", "(laughs.)", "<i>Gone.</i>", "♪ la la ♪"],
+    [
+        "Where is it?",
+        "No!",
+        "It rained.",
+        "Все ушли.",
+        "هو هنا.",
+        "他走了。",
+        "वह गया।",
+        "Really?”",
+        "(laughs.)",
+        "<i>Gone.</i>",
+        "♪ la la ♪",
+    ],
 )
 def test_a_line_that_ends_a_sentence_is_a_text_of_its_own(line: str) -> None:
     assert len(_sentences(f"{line}\nIt is late now")) == 2
@@ -71,11 +83,19 @@ def test_a_line_that_begins_with_a_speaker_or_a_sound_is_a_text_of_its_own(line:
     [
         "we were going\nto the station", "she was about...\nto leave", "it weighs approx.\nten pounds",
         "it is now\n10:30 at night",
+        "we met Dr.\nJones there", "she lives on St.\nJohn Street",
         "one thing is clear:\nwe stay", "it fell to\n-5 degrees", "we are\n#1 today", "go to <i>the\nold</i> house",
     ],
 )  # fmt: skip
 def test_a_sentence_goes_on_in_the_next_line(text: str) -> None:
     assert len(_sentences(text)) == 1
+
+
+def test_a_line_may_begin_with_any_word_that_is_no_mark_of_a_speaker() -> None:
+    items = _items('he said to me\n"come here"')
+    unit = Unit(items, 0, len(items))
+    assert _MARKUP.wrapped(unit, 'HE SAID TO ME "COME HERE"') == 'HE SAID TO ME\n"COME HERE"'
+    assert _MARKUP.wrapped(unit, "HE SAID TO ME - COME HERE") == "HE SAID TO ME -\nCOME HERE"
 
 
 def test_what_stands_alone_in_a_line_does_not_join_the_next() -> None:

@@ -1,7 +1,7 @@
 """ICU messages in paragraphs of documents, with elements in their branches."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server.documents.fragment import Atom, Fragment, Wrap, joined
@@ -21,6 +21,7 @@ _MESSAGES = st.recursive(
 )
 
 
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
 @given(_MESSAGES)
 def test_parts_are_the_paragraph_and_no_text_has_syntax(message: Fragment) -> None:
     parts = fragment_parts(message)

@@ -23,7 +23,10 @@ UNKNOWN = UnknownCharacters(map(chr, range(0x3000)))
 @pytest.mark.parametrize(
     ("text", "inputs"),
     [
-        ("# Where is it?\n\n> the dog\n\n- tea\n* the fox\n1. one\n2) two\n", "Where is it?|the dog|tea|the fox|one|two"),
+        (
+            "# Where is it?\n\n> the dog\n\n- tea\n* the fox\n1. one\n2) two\n",
+            "Where is it?|the dog|tea|the fox|one|two",
+        ),
         ("  - [ ] tea\n\t- the dog\r\n", "tea|the dog"),
         ("the **lazy** *dog* is _here_ and ~~there~~", "the lazy dog is here and there"),
         ('see [the dog](http://x.org/a_(b) "t") and ![a fox](f.png)', "see the dog and a fox"),
@@ -52,7 +55,21 @@ def test_markers_stay_and_are_not_read_by_the_model(identity: Identity, text: st
 
 @pytest.mark.parametrize(
     "text",
-    ["", " \n ", "---", "{name}", "%s: %d\n", "https://x.org/where", "`the dog`", "🎉🎉", "**", "1.", "42", "5 €", "# "],
+    [
+        "",
+        " \n ",
+        "---",
+        "{name}",
+        "%s: %d\n",
+        "https://x.org/where",
+        "`the dog`",
+        "🎉🎉",
+        "**",
+        "1.",
+        "42",
+        "5 €",
+        "# ",
+    ],
 )
 def test_a_text_with_nothing_to_translate_comes_back_as_it_is(identity: Identity, text: str) -> None:
     identity.engine.batches.clear()
@@ -69,13 +86,18 @@ def test_white_space_and_line_breaks_stay(identity: Identity, text: str) -> None
 
 @pytest.mark.parametrize("format_", ["text", "html"])
 @pytest.mark.parametrize("character", "\N{SOFT HYPHEN}\N{WORD JOINER}\N{RIGHT-TO-LEFT MARK}")
-def test_characters_inside_words_that_nobody_sees_are_not_read(identity: Identity, character: str, format_: str) -> None:
+def test_characters_inside_words_that_nobody_sees_are_not_read(
+    identity: Identity, character: str, format_: str
+) -> None:
     identity.engine.batches.clear()
     assert identity([f"the d{character}og jumps"], format_) == ["the dog jumps"]  # type: ignore[arg-type]
     assert identity.model_inputs == ["the dog jumps"]
 
 
-@pytest.mark.parametrize("start", "-_*_+_•_‣_▪_◦_:_–_—_1._1)_(1)_a)_#_[ ]_[x]_>_|".split("_"))
+MARKERS = "-_*_+_•_‣_▪_◦_:_–_—_1._1)_(1)_a)_#_[ ]_[x]_>_|"
+
+
+@pytest.mark.parametrize("start", MARKERS.split("_"))
 def test_each_marker_at_the_beginning_of_lines_is_found(start: str) -> None:
     text = f"{start} the fox\n  {start} the dog"
     assert [part.text for part in read_text(text, UNKNOWN) if isinstance(part, Unit)] == ["the fox", "the dog"]

@@ -155,3 +155,19 @@ def test_the_time_to_split_grows_with_the_length(unit: str, language: str) -> No
         assert join(segments, _texts(segments)) == text
 
     assert_linear_time(lambda length: unit * (length // len(unit)), split_and_join, 100_000)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("ru", "Это, т. е. дом, наш. Он стар.", ["Это, т. е. дом, наш.", "Он стар."]),
+        ("el", "Ο Α. Β. Νίκου ήρθε. Μετά έφυγε.", ["Ο Α. Β. Νίκου ήρθε.", "Μετά έφυγε."]),
+        ("hi", "कीमत ३.७५ है। ठीक।", ["कीमत ३.७५ है।", "ठीक।"]),
+        ("th", "พบ ดร.สมชายที่นี่", ["พบ ดร.สมชายที่นี่"]),
+        ("ar", "وصل د. أحمد مساء. ثم غادر.", ["وصل د. أحمد مساء.", "ثم غادر."]),
+    ],
+)
+def test_a_full_stop_inside_a_sentence_of_a_language_without_rules_does_not_end_it(
+    language: str, text: str, expected: list[str]
+) -> None:
+    assert _texts(split(text, language, _within(100))) == expected

@@ -16,7 +16,7 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.weights import build_model
 from model.families.own.reading import read_own_model
 from model.families.registry import read_checkpoint
-from tests.end_to_end.exported import write_recurrent_model
+from tests.end_to_end.exported import write_own_model
 from tests.made_once import made_once
 
 
@@ -51,7 +51,7 @@ def _marian(folder: Path) -> Checkpoint:
 def _recurrent(folder: Path) -> Checkpoint:
     written = folder / "checkpoint"
     if not written.exists():
-        write_recurrent_model(written, {"num_heads": 3, "d_model": 36})
+        write_own_model(written, {"num_heads": 3, "d_model": 36})
     return read_own_model(written / "model.json", written / "model.safetensors")
 
 

@@ -1,0 +1,99 @@
+"""What a model copies is measured with its own answers: whatever it garbles is neither shown to it nor a mask."""
+
+import random
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from babel.localedata import locale_identifiers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from bundle.loading import load_bundle
+from bundle.manifest import SpanCopying
+from kvasir import app
+from library.copying import _FORMS, _filled, _neutral, add_copying, measured_copying
+from server.text.readers.plain_text import read_text
+from server.text.readers.units import Unit
+from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.spans import READABLE, SpanKind
+from tests.fakes.rule_engine import RuleEngine, byte_bundle
+
+SENTENCES = [
+    f"{who} {what}." for who in ("The dog", "My aunt", "No one", "It") for what in ("sleeps", "is in the garden")
+]
+
+
+def _measured(engine: RuleEngine, sentences: list[str] = SENTENCES) -> SpanCopying:
+    return measured_copying(engine, [("en", "de")], sentences)
+
+
+def test_every_sample_is_one_span_of_its_kind_in_every_sentence() -> None:
+    draw = random.Random(1)  # other samples than those of the measurement
+    known = UnknownCharacters([*map(chr, range(0x20, 0x7F)), *chain(*_FORMS[SpanKind.SYMBOL])])
+    assert set(_FORMS) == READABLE
+    for kind, forms in _FORMS.items():
+        for form in [form for form in forms for _ in range(20)]:
+            sample = _filled(form, draw)
+            [unit, *_] = [part for part in read_text(f"Look at {sample} again.", known) if isinstance(part, Unit)]
+            assert [(span.output, span.kind, span.is_readable) for span in unit.protected] == [(sample, kind, True)]
+
+
+@pytest.mark.parametrize("sentences", [SENTENCES, []])
+def test_a_model_that_copies_everything_sees_spans_as_they_are(sentences: list[str]) -> None:
+    engine = RuleEngine(byte_bundle())
+    copying = _measured(engine, sentences)
+    assert set(copying.copied) == set(READABLE)
+    assert len(set(copying.masks)) == 12
+    # Equal models give equal answers, and no sentence is too much for a large one.
+    assert _measured(RuleEngine(byte_bundle()), sentences) == copying
+    assert len(engine.read) < 2000
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.sampled_from("XZQ[{(14|@/:`"))
+def test_what_a_model_garbles_is_in_no_mask_and_in_no_copied_kind(garbled: str) -> None:
+    copying = _measured(RuleEngine(byte_bundle(), lambda text: text.replace(garbled, "")))
+    assert copying.masks
+    assert not [mask for mask in copying.masks if garbled in mask]
+    for kind in copying.copied:
+        assert sum(garbled in form for form in _FORMS[SpanKind(kind)]) <= 1
+
+
+def test_a_model_that_writes_everything_twice_copies_nothing() -> None:
+    copying = _measured(RuleEngine(byte_bundle(), lambda text: f"{text} {text}"))
+    assert copying.copied == copying.masks == ()
+
+
+def test_masks_that_come_back_most_often_are_the_best_of_a_weak_model() -> None:
+    def weak(text: str) -> str:
+        return text if "sleeps" not in text or "My" not in text else "nothing"
+
+    copying = _measured(RuleEngine(byte_bundle(), weak))
+    assert copying.masks
+    assert copying.copied == ()
+
+
+@pytest.mark.parametrize(
+    "tag", ["en", "de", "zh", "ja", "ar", "hi", "th", "xx", *random.Random(2).sample(sorted(locale_identifiers()), 60)]
+)
+def test_neutral_sentences_exist_in_every_language(tag: str) -> None:
+    for elements, join in _neutral(tag):
+        assert elements
+        assert "\N{OBJECT REPLACEMENT CHARACTER}" in join([*elements, "\N{OBJECT REPLACEMENT CHARACTER}"])
+
+
+def test_an_export_writes_what_the_model_copies(checkpoint: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["export", str(checkpoint), str(tmp_path / "bundle")])
+    assert result.exit_code == 0, result.output
+    assert "the model copies" in result.output.lower()
+    assert load_bundle(tmp_path / "bundle").config.copying is not None
+
+
+def test_a_model_that_does_not_translate_is_not_measured() -> None:
+    bundle = byte_bundle()
+    without = bundle.config.model_copy(update={"source_languages": (), "target_languages": ()})
+    texts_only = replace(bundle, config=without)
+    assert add_copying(texts_only) is texts_only  # it has no files: an engine could not have been opened

@@ -1,0 +1,111 @@
+"""Machine-readable spans are found by their form in any script, and nothing else is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.spans import SpanKind, find_spans
+from tests.fakes.hostile_engines import NOTATIONS
+
+ALL = UnknownCharacters(map(chr, range(0x110000)))
+LATIN = UnknownCharacters(map(chr, range(0x250)))
+FRAMES = (
+    "{}",
+    "the {} is",
+    "the {}.",
+    "is it {}?",
+    "({})",
+    "“{}”",
+    "a\n{}\nb",
+    "打开{}好",
+    "これは{}。",
+    "שם {}, ",
+    "{}는",
+)
+FRAMES_OF_SCRIPTS = ("Откройте «{}».", "افتح {} الآن", "เปิด{}ก่อน")
+
+
+def _found(text: str, unknown: UnknownCharacters = ALL) -> list[str]:
+    return [text[each.start : each.end] for each in find_spans(text, unknown)]
+
+
+@pytest.mark.parametrize("frame", FRAMES + FRAMES_OF_SCRIPTS)
+@pytest.mark.parametrize("span", NOTATIONS.values(), ids=NOTATIONS)
+def test_each_notation_is_found_wherever_it_stands(span: str, frame: str) -> None:
+    text = frame.format("\0").replace("\0", span)
+    if span.startswith("#"):  # a topic may have letters of several scripts
+        assert _found(text)[0].startswith(span)
+    else:
+        assert _found(text) == [span]
+
+
+@pytest.mark.parametrize(
+    ("kind", "samples"),
+    [
+        (
+            SpanKind.ADDRESS,
+            "https://a.b ftp://a.b/c file://a www.example.fr mailto:me tel:+49 a.org a.com/b/4#top a@b.fr",
+        ),
+        (
+            SpanKind.PLACEHOLDER,
+            "{name} ${name} %{name} #{name} %name% %(name)s %s %NAME% $name [[name]] __name__ %L1 %%",
+        ),
+        (SpanKind.PLACEHOLDER, ":name :user_name @:key $(date) {{name}} <name> </name> {n,plural,one{#}other{##}} %@"),
+        (SpanKind.CODE, "`x` ``x`` `a=b;`"),
+        (SpanKind.ENTITY, "&amp; &#10; &#xa;"),
+        (
+            SpanKind.PATH,
+            r"/usr/lib/python ./a/b ../a/b ~/a/b c:\temp \\a\b src/main/java docs/readme.md data.tar.gz a-b.c",
+        ),
+        (SpanKind.NAME, "@name #topic #Größe"),
+        (SpanKind.IDENTIFIER, "--force max_length X200 AB-1234 mp3 4K v2 1.2.3-rc1 INV-2024-001 C++ .NET x²"),
+        (SpanKind.SYMBOL, ":) ;-) 🎉 👩‍💻 🇩🇪 ❤️ 1️⃣"),
+    ],
+)
+def test_each_kind_of_span_is_found(kind: SpanKind, samples: str) -> None:
+    for sample in samples.split():
+        text = f"the {sample} is here"
+        assert [(text[each.start : each.end], each.kind) for each in find_spans(text, ALL)] == [(sample, kind)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I have 3 dogs and 20 cats; it's 50-50, and/or men. Is it so? I'm sure he'd say: \"No.\" (Yes!) – well…",
+        "On 22.11.2026 at 7:30 p.m. it was −4 °C; 5 km for $20, €1,000.50 or 12,50 Euro (11 %), i.e. 100% of it.",
+        "Half-open and so on, e.g. in the U.S.A.; Mr. Smith¹ and his² 2nd, 1990s, 3 Mio. and a 5-year-old: a:b, A & B.",
+        "Call +49 30 1234567 or (030) 123456. No. 5, Nr. 7, §12, 10m², 5 km², 1/2, 3/4, 24/7, km/h, he/she, Q&A, R&D.",
+        "Die 100%ige 3-Zimmer-Wohnung, 80er-Jahre, bzw. z. B. für 20,– Euro; „So?“ – ‚Ja!‘ «Non» »Nein«.",
+        "他在2008年8月8日买了3个，花了1,000元（约50%）。《红楼梦》、“你好”……",
+        "東京は1,000万人、3月5日（月）午後7時、約50％。「はい」・『いいえ』〜",
+        "2008년 8월 8일, 약 50%의 사람들이 3,000원을 냈다.",
+        "В 1990-х гг. цена была 1 000 руб. (50 %), т. е. «дорого» — № 5.",
+        "في ٢٢ نوفمبر ٢٠٢٦ كان ٥٠٪ من الناس هنا؛ أليس كذلك؟",
+        "१९९० में ५० प्रतिशत लोग यहाँ थे। क्या?",
+        "ราคา 1,000 บาท ฯลฯ ๕๐%",
+    ],
+)
+def test_words_numbers_dates_and_signs_are_not_spans(text: str) -> None:
+    assert _found(text) == []
+
+
+@given(st.text(st.one_of(st.sampled_from("{}%$#@&<>`/\\.:-_ a1B²日я€🎉\u200d🇩"), st.characters()), max_size=60))
+def test_spans_of_any_text_are_in_their_order_and_do_not_overlap(text: str) -> None:
+    position = 0
+    for each in find_spans(text, LATIN):
+        assert position <= each.start < each.end <= len(text)
+        position = each.end
+
+
+@given(st.text(st.sampled_from("abc жд 日本 🎉.,"), max_size=30))
+def test_no_model_reads_a_character_that_its_vocabulary_lacks(text: str) -> None:
+    left = list(text)
+    for each in find_spans(text, LATIN):
+        assert each.kind in (SpanKind.UNKNOWN, SpanKind.SYMBOL)
+        left[each.start : each.end] = " " * (each.end - each.start)
+    assert LATIN.all_known("".join(left))
+
+
+def test_a_span_with_an_unknown_character_is_not_read() -> None:
+    assert [each.kind for each in find_spans("see {имя} or {name}", LATIN)] == [SpanKind.UNKNOWN, SpanKind.PLACEHOLDER]

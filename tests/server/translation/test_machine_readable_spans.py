@@ -1,0 +1,153 @@
+"""Machine-readable spans survive character by character, whatever the model makes of them."""
+
+import asyncio
+import re
+from html import escape, unescape
+
+import pytest
+from lxml import etree
+
+from server.interface.decoding_options import DecodingOptions
+from server.translation.limits import TranslationLimits
+from server.translation.pipeline import Pipeline
+from server.translation.types import TextFormat, Translation, TranslationRequest
+from tests.fakes.hostile_engines import HOSTILE, NOTATIONS
+from tests.fakes.rule_engine import RuleEngine, byte_bundle
+
+# Sentences with a place for a span, in scripts with and without blanks between words.
+SENTENCES = {
+    "en": "Please open {} before you leave.",
+    "de": "Bitte öffnen Sie {} vor dem Mittag.",
+    "fr": "Veuillez ouvrir {} avant midi.",
+    "ru": "Пожалуйста, откройте {} до обеда.",
+    "ar": "يرجى فتح {} قبل الظهر.",
+    "he": "נא לפתוח את {} לפני הצהריים.",
+    "hi": "कृपया दोपहर से पहले {} खोलें।",
+    "zh": "请在中午之前打开{}好吗。",
+    "ja": "正午までに{}を開いてください。",
+    "ko": "정오 전에 {}를 열어 주세요.",
+    "th": "กรุณาเปิด {} ก่อนเที่ยง",
+}
+
+
+def translated(
+    rule: str, texts: list[str], format_: TextFormat = "text", source: str = "en", target: str = "de"
+) -> list[Translation]:
+    """Return the translations of texts with one of the hostile models."""
+    engine = RuleEngine(byte_bundle(source, target), HOSTILE[rule])
+    options = DecodingOptions(if_already_target="translate")
+    request = TranslationRequest(tuple(texts), source, target, options, format=format_)
+    return asyncio.run(Pipeline(engine, TranslationLimits()).translate(request)).translations
+
+
+def _is_there_once(span: str, text: str) -> bool:
+    """Return whether a text has a span exactly once, and nothing that is only a part of it."""
+    return text.count(span) == 1
+
+
+@pytest.mark.parametrize("rule", HOSTILE)
+@pytest.mark.parametrize("language", SENTENCES)
+def test_every_span_comes_back_exactly_once(language: str, rule: str) -> None:
+    spans = list(NOTATIONS.values())
+    texts = [SENTENCES[language].format(span) for span in spans]
+    for span, found in zip(spans, translated(rule, texts, "text", language, "en"), strict=True):
+        assert _is_there_once(span, found.text), (span, found.text)
+        assert span in "".join(each.text for each in found.protected)
+
+
+@pytest.mark.parametrize("format_", ["html", "xml"])
+@pytest.mark.parametrize("rule", HOSTILE)
+def test_every_span_comes_back_in_markup_with_all_tags(rule: str, format_: TextFormat) -> None:
+    for language in ("en", "zh", "ar"):
+        spans = [escape(span, quote=False) for span in NOTATIONS.values() if not span.startswith("<%")]
+        sentence = SENTENCES[language].replace("{}", '<b>{}</b> <i id="1">a</i><br/> ')
+        texts = [f"<p>{sentence.format(span)}</p>" for span in spans]
+        for span, source, found in zip(spans, texts, translated(rule, texts, format_, language), strict=True):
+            assert _is_there_once(span, found.text), (span, found.text)
+            before, after = etree.fromstring(source), etree.fromstring(found.text)
+            assert sorted(each.tag for each in before.iter()) == sorted(each.tag for each in after.iter())
+
+
+def _cut(span: str, mark: str) -> list[str]:
+    """Return a span with a mark between two of its characters, once for each place up to the sixth."""
+    return [f"{span[:at]}{mark}{span[at:]}" for at in range(1, min(len(span), 6))]
+
+
+@pytest.mark.parametrize("mark", ["<!-- -->", "<wbr/>", "<i></i>", "<i><b></b></i>", "</b><b>", "</b><i></i><b>"])
+@pytest.mark.parametrize("rule", HOSTILE)
+def test_tags_and_comments_inside_a_span_do_not_cut_it(rule: str, mark: str) -> None:
+    visible = ["{name}", "%1$s", "$USER", "AB-123", "x@ab.org", "@anna", "v1.2.3", "##A_B##"]
+    texts = [f"<p>Ask <b>the {cut} dog</b> now.</p>" for span in visible for cut in _cut(span, mark)]
+    spans = [span for span in visible for _ in _cut(span, mark)]
+    for span, source, found in zip(spans, texts, translated(rule, texts, "html"), strict=True):
+        assert _is_there_once(span, _visible(found.text)), (source, found.text)
+        assert sorted(_TAG.findall(found.text)) == sorted(_TAG.findall(source))
+        etree.fromstring(found.text)
+
+
+_TAG = re.compile(r"<[^>]*>")
+
+
+def _visible(text: str) -> str:
+    return unescape(_TAG.sub("", text))
+
+
+@pytest.mark.parametrize("rule", HOSTILE)
+@pytest.mark.parametrize(
+    ("text", "spans"),
+    [
+        ("It is %s°C today.", ["%s°C"]),
+        ("It is 5%s off today.", ["%s"]),
+        ("See (https://example.org/a).", ["https://example.org/a"]),
+        ("Take {a}{b} home.", ["{a}{b}"]),
+        ("Take {a}-{b}/{c} home.", ["{a}", "{b}", "{c}"]),
+        ("Is it {name}'s dog?", ["{name}"]),
+        ("Wait %dms or %d-%d days.", ["%dms"]),
+        ("Call me at a@b.org!", ["a@b.org"]),
+        ("Where is {name}?", ["{name}"]),
+        ("{name} is here. {other} is not.", ["{name}", "{other}"]),
+        ("Go to [the page](https://example.org/{id}) now.", ["](https://example.org/{id})"]),
+        ("Use `x` and `y`, **not {z}**.", ["`x`", "`y`", "{z}"]),
+        ("It is 50%% or %d%% more.", ["50%%", "%d"]),
+        ("请打开{file}并按%s键。", ["{file}", "%s"]),
+        ("訪問https://example.org/a後請回覆。", ["https://example.org/a"]),
+        ("<0>The dog</0> and <1/> the {cat}.", ["<0>", "</0>", "<1/>", "{cat}"]),
+        ("Take \"%s\" and '{x}' and „$y“.", ["%s", "{x}", "$y"]),
+        ("- {a}: the dog\n- {b}: the cat", ["{a}", "{b}"]),
+        ("Press <Enter> or <Ctrl+C>.", ["<Enter>"]),
+        ("The same {x} and {x} and {x}.", []),
+    ],
+)
+def test_spans_that_touch_other_things_come_back(text: str, spans: list[str], rule: str) -> None:
+    [found] = translated(rule, [text])
+    for span in spans:
+        assert _is_there_once(span, found.text), found.text
+    if not spans:
+        assert found.text.count("{x}") == text.count("{x}")
+
+
+@pytest.mark.parametrize("rule", HOSTILE)
+def test_a_mask_in_the_source_is_a_word_of_the_source(rule: str) -> None:
+    [found] = translated(rule, ["The X1 and <b>{name}</b> X2 jump over {x}."], "html")
+    assert _is_there_once("{name}", found.text)
+    assert _is_there_once("{x}", found.text)
+
+
+def test_more_spans_than_masks_are_kept_in_pieces() -> None:
+    for rule in HOSTILE:
+        spans = [f"{{name{number}}}" for number in range(30)]
+        [found] = translated(rule, [" and ".join(f"the {span}" for span in spans)])
+        assert all(_is_there_once(span, found.text) for span in spans)
+
+
+def test_characters_that_the_vocabulary_lacks_are_kept(tmp_path_factory: pytest.TempPathFactory) -> None:
+    from tests.fakes.echo import make_bundle
+
+    bundle = make_bundle(tmp_path_factory.mktemp("few"))
+    for rule in HOSTILE.values():
+        request = TranslationRequest(
+            ("the 🎉 dog 日本 is in Жук", "<p>the <b>日本</b> dog</p>"), "en", "de", format="html"
+        )
+        done = asyncio.run(Pipeline(RuleEngine(bundle, rule), TranslationLimits()).translate(request))
+        assert [each.text.count("日本") for each in done.translations] == [1, 1]
+        assert done.translations[0].text.count("🎉") == done.translations[0].text.count("Жук") == 1
