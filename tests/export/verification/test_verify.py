@@ -9,8 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from benchmarks.quality.random_families import random_model
-from benchmarks.quality.random_models import random_marian
+from benchmarks.quality.random_models import random_model
 from benchmarks.quality.rounded_models import export_graphs
 from bundle import tensors as names
 from bundle.loading import Bundle
@@ -266,7 +265,7 @@ def test_an_int8_bundle_is_right_whichever_way_numbers_between_two_levels_are_ro
 
 @pytest.mark.parametrize("index", range(3))
 def test_a_random_checkpoint_of_odd_sizes_is_not_refused(index: int, tmp_path: Path) -> None:
-    checkpoint = read_checkpoint(random_marian(index, 7, tmp_path / "checkpoint").folder)
+    checkpoint = read_checkpoint(random_model("marian", index, 7, tmp_path / "checkpoint").folder)
     model = build_model(checkpoint)
     folder = tmp_path / "bundle"
     folder.mkdir()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.quality.random_models import random_marian
+from benchmarks.quality.random_models import random_model
 from bundle import tensors as names
 from bundle.loading import Bundle
 from export.bundle_description import describe_bundle
@@ -44,7 +44,7 @@ def recurrent_layouts(tmp_path_factory: pytest.TempPathFactory) -> Layouts:
 
 def _marian(folder: Path) -> Checkpoint:
     if not (folder / "checkpoint").exists():
-        random_marian(1, 2, folder / "checkpoint")
+        random_model("marian", 1, 2, folder / "checkpoint")
     return read_checkpoint(folder / "checkpoint")
 
 
