@@ -18,7 +18,7 @@ from tests.model.families.greedy_answers import greedy_answers
 NUM_TOKENS = 8
 NUM_DRAWN = 6
 Changes = Mapping[str, object]
-REMOVED = object()
+REMOVED = "removed"
 """A setting that is taken out of its file."""
 
 EVERY_FAMILY = tuple(FAMILIES)
