@@ -50,17 +50,19 @@ class CacheMoves:
         *,
         shares_sources: bool,
     ) -> None:
-        planes, rows, blocks, _, _ = cross_cache.shape
-        block_sizes = (self_cache.strides[2], cross_cache.strides[2])
+        planes, rows, blocks, cross_positions, numbers = cross_cache.shape
+        # Not strides: those of an axis of size 1, such as the blocks of one head, can be anything.
+        position_size = numbers * cross_cache.itemsize
+        block_sizes = (self_cache.shape[3] * position_size, cross_positions * position_size)
         self._dtype = cross_cache.dtype
         arrays = (np.full(1, step or 1.0, np.float32), self_cache, cross_cache, last_cross, states, *per_row)
         assert all(array.flags.c_contiguous for array in arrays), "rows are addressed by pointers"
-        row_sizes = (last_cross.strides[1], states.shape[3] * states.itemsize)
+        row_sizes = (last_cross.shape[3] * last_cross.itemsize, states.shape[3] * states.itemsize)
         sizes = (
             planes,
             rows,
             blocks,
-            cross_cache.strides[3],
+            position_size,
             *block_sizes,
             *row_sizes,
             step is not None,

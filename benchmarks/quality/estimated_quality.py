@@ -1,18 +1,16 @@
 """Estimated quality beside chrF, on lines that did not calibrate: ROC, calibration error, and a plot of both.
 
     python -m benchmarks.quality.estimated_quality BUNDLE --data FILE.tsv --data ... [--swap-columns] [--beam-size 4]
-        [--target de] [--plot FILE.png] [--signals]
+        [--target de] [--plot FILE.png]
 
 Each line of a file is a source, a tab and a reference; --swap-columns exchanges them. Lines with even numbers are
 measured: `kvasir calibrate` gets the others. A translation is good if its chrF is 40 or more. The calibration error is
 the mean of |estimated - actual| over ten bins of equal width, weighted by their lines. Exits with 1 if a file has an
-area under the ROC curve below 0.75, or a calibration error above 0.07. --signals compares regressions with further
-signals, each fitted to the odd lines of all files and measured on the even ones.
+area under the ROC curve below 0.75, or a calibration error above 0.07.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Annotated
 
@@ -22,17 +20,13 @@ import typer
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sacrebleu.metrics import CHRF
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score, roc_curve
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from benchmarks.workloads import read_lines, target_language
 from bundle.loading import load_bundle
 from server.interface.decoding_options import DecodingOptions
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
-from server.translation.quality import QualitySignals
 from server.translation.types import Translation, TranslationRequest
 from server.workers.engine_pool import EnginePool
 from server.workers.pool_options import PoolOptions
@@ -47,20 +41,6 @@ _INK, _MUTED = "#1f4e79", "#9aa5b1"
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-
-
-class _Model:
-    """Translates with one bundle, and with the options of each call."""
-
-    def __init__(self, pipeline: Pipeline, source: str, target: str, beam_size: int) -> None:
-        self.beam_size = beam_size
-        self._pipeline = pipeline
-        self._languages = (source, target)
-
-    def translate(self, texts: Sequence[str], **options: object) -> list[Translation]:
-        chosen = DecodingOptions.given({"beam_size": self.beam_size, **options})
-        request = TranslationRequest(tuple(texts), *self._languages, chosen)
-        return asyncio.run(self._pipeline.translate(request)).translations
 
 
 def _is_good(translations: Sequence[Translation], references: Sequence[str]) -> Flags:
@@ -104,41 +84,6 @@ def _draw(measured: Mapping[str, tuple[Floats, Flags]], file: Path) -> None:
     figure.savefig(file, dpi=80)
 
 
-def _further_signals(model: _Model, texts: Sequence[str]) -> dict[str, Floats]:
-    """Return signals of translations in all details, and those of QualitySignals as `base` [texts, signals]."""
-    details = {"return_scores": True, "return_token_scores": True, "num_token_alternatives": _ENTROPY_TOKENS}
-    done = model.translate(texts, num_hypotheses=model.beam_size, **details)
-    base, least, entropies, agreements = [], [], [], []
-    for text, each in zip(texts, done, strict=True):
-        mean = each.log_probability / max(each.target_tokens, 1)
-        base.append(QualitySignals.of(text, each.text, max(each.source_tokens, 1), mean))
-        least.append(min((score for s in each.sentences for score in s.token_scores or ()), default=0.0))
-        places = [[token.score for token in best] for s in each.sentences for best in s.token_alternatives or ()]
-        entropies.append(float(np.mean([-sum(np.exp(p) * p for p in best) for best in places] or [0.0])))
-        ratios = [SequenceMatcher(None, each.text.split(), other.text.split()).ratio() for other in each.alternatives]
-        agreements.append(float(np.mean(ratios or [1.0])))
-    signals = np.array(base)
-    signals[:, -1] = np.abs(signals[:, -1] - np.median(signals[:, -1]))
-    columns = {"least": least, "entropy": entropies, "agreement": agreements}
-    return {"base": signals, **{name: np.array(values)[:, None] for name, values in columns.items()}}
-
-
-def _compare_signals(model: _Model, texts: Sequence[str], is_good: Flags) -> None:
-    """Print the area under the ROC curve and the calibration error of regressions with more and fewer signals."""
-    found = _further_signals(model, texts)
-    sets: list[tuple[str, tuple[str, ...]]] = [("log-probability alone", ()), ("as calibrated", ("base",))]
-    sets += [(f"and {name}", ("base", name)) for name in ("least", "entropy", "agreement")]
-    sets.append(("and all three", tuple(found)))
-    print("\n| signals | area under the ROC curve | calibration error |\n|---|---|---|")
-    odd = np.arange(len(texts)) % 2 == 0
-    for title, names in sets:
-        values = np.concatenate([found[name] for name in names], axis=1) if names else found["base"][:, :1]
-        regression = make_pipeline(StandardScaler(), LogisticRegression()).fit(values[odd], is_good[odd])
-        estimated = regression.predict_proba(values[~odd])[:, 1]
-        area = roc_auc_score(is_good[~odd], estimated)
-        print(f"| {title} | {area:.3f} | {calibration_error(estimated, is_good[~odd]):.3f} |")
-
-
 def main(
     bundle_folder: Annotated[Path, typer.Argument(metavar="BUNDLE")],
     data: Annotated[list[Path], typer.Option(metavar="FILE.tsv")],
@@ -146,7 +91,6 @@ def main(
     beam_size: int = 4,
     target: Annotated[str | None, typer.Option(help="target language, for a bundle with several")] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="picture to write")] = None,
-    signals: Annotated[bool, typer.Option("--signals", help="compare regressions with further signals")] = False,
 ) -> None:
     """Print the figures of each file and of all lines, as a Markdown table."""
     bundle = load_bundle(bundle_folder)
@@ -158,10 +102,12 @@ def main(
     pool = EnginePool.open(bundle, PoolOptions(replicas=1, threads_per_replica=1, max_waiting=1 << 20))
     measured: dict[str, tuple[Floats, Flags]] = {}
     try:
-        model = _Model(Pipeline(pool, TranslationLimits()), source, language, beam_size)
+        pipeline = Pipeline(pool, TranslationLimits())
+        options = DecodingOptions(beam_size=beam_size, return_quality=True)
         for name, pairs in files.items():
             texts, references = zip(*pairs[1::2], strict=True)
-            done = model.translate(texts, return_quality=True)
+            request = TranslationRequest(texts, source, language, options)
+            done = asyncio.run(pipeline.translate(request)).translations
             has_quality = np.array([each.quality is not None for each in done])
             estimated = np.array([each.quality or 0.0 for each in done])
             measured[name] = (estimated[has_quality], _is_good(done, references)[has_quality])
@@ -176,10 +122,6 @@ def main(
             is_met = is_met and area >= _MIN_AREA and error <= _MAX_ERROR
             shares = f"{100 * is_good.mean():.1f} % | {estimated.mean():.2f}"
             print(f"| {name} | {len(is_good)} | {shares} | {area:.3f} | {error:.3f} |")
-        if signals:
-            pairs = [pair for each in files.values() for pair in each]
-            texts, references = zip(*pairs, strict=True)
-            _compare_signals(model, texts, _is_good(model.translate(texts), references))
     finally:
         pool.close()
     if plot is not None:

@@ -1,18 +1,20 @@
-"""Numbers, dates, times and names that a model copies right by itself, without the server's protection.
+"""Numbers, dates, times and names that a model translates right by itself.
 
     python -m benchmarks.quality.raw_items BUNDLE ... [--number 500] [--seed 1] [--beam-size 4] [--show 0]
 
-Sentences are drawn from a grammar that neither training data nor rules of protection were made with. Every sentence is
-decoded as it is. A number, date or time is right if the answer has it by value, in any notation of the language; a name
-if the answer has it as it is written.
+Sentences are drawn from a grammar that no training data was made with. Every sentence is decoded as it is. A number,
+date or time is right if the answer has it by value: with any separators, on either clock, with the name of its month,
+or up to twelve in words. A name is right as it is written.
 """
 
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
+import regex
 import typer
 from babel.dates import get_month_names
 
@@ -20,11 +22,10 @@ from benchmarks.in_process import InProcessEngine
 from benchmarks.workloads import target_language
 from bundle.loading import load_bundle
 from server.interface.request import SentenceParams
-from server.text.items.kinds import ItemKind
-from server.text.items.survival import Answer
+from server.text.digits import number_words
 from server.text.tokenizers.registry import open_tokenizer
 
-_TEMPLATES: Mapping[str, Sequence[str]] = {
+TEMPLATES: Mapping[str, Sequence[str]] = {
     "en": (
         "There are {integer} children in the park.",
         "The meeting with {name} starts at {time}.",
@@ -77,15 +78,11 @@ _MONTHS: Mapping[str, Sequence[str]] = {
 _GIVEN = ("Anna", "Ben", "Carla", "David", "Elif", "Felix", "Greta", "Hassan", "Ingrid", "Jonas", "Karim", "Lena")
 _FAMILY = ("Ahmadi", "Bergmann", "Castillo", "Dubois", "Eriksen", "Fischer", "Greene", "Hoffmann", "Kowalski", "Novak")
 CHECKED_TOGETHER = ("integer", "year", "date", "time")
-_KINDS = {
-    "integer": ItemKind.NUMBER,
-    "year": ItemKind.NUMBER,
-    "decimal": ItemKind.NUMBER,
-    "percentage": ItemKind.PERCENTAGE,
-    "date": ItemKind.DATE,
-    "time": ItemKind.TIME,
-    "name": ItemKind.IDENTIFIER,  # compared letter by letter
-}
+_KINDS = ("integer", "year", "decimal", "percentage", "date", "time", "name")
+_MAX_SPELLED = 12
+_NUMBER = regex.compile(r"\d+(?:[.,:/]\d+)*")
+_TIME = regex.compile(r"(?<!\d)(1?\d)(?:[:.](\d\d))?\s?([apAP])\.?[mM](?!\w)")
+_GROUPED = regex.compile(r"\d{1,3}(?:[.,]\d{3})+")
 
 
 class ItemSentence(NamedTuple):
@@ -97,17 +94,51 @@ class ItemSentence(NamedTuple):
 
 def item_sentences(seed: int, number: int, language: str) -> list[ItemSentence]:
     """Return random sentences, each template equally often. Raises ValueError for a language without a grammar."""
-    if language not in _TEMPLATES:
-        raise ValueError(f"sentences must be in {' or '.join(_TEMPLATES)}. Given: {language}")
+    if language not in TEMPLATES:
+        raise ValueError(f"sentences must be in {' or '.join(TEMPLATES)}. Given: {language}")
     drawn = random.Random(f"{language} {seed}")  # noqa: S311 - the same seed gives the same sentences
-    templates = _TEMPLATES[language]
+    templates = TEMPLATES[language]
     return [_filled(templates[index % len(templates)], language, drawn) for index in range(number)]
 
 
 def right_items(sentence: ItemSentence, answer: str, languages: tuple[str, str]) -> list[bool]:
-    """Return for each item whether an answer has it. An answer's item is the counterpart of one item only."""
-    found = Answer(answer, *languages).find([(_KINDS[kind], text) for kind, text in sentence.items])
-    return [span is not None for span in found]
+    """Return for each item whether an answer has it. An answer's number is the counterpart of one item only."""
+    words = regex.findall(r"\w+", answer.casefold())
+    left = Counter(chain(map(_parts, _NUMBER.findall(_on_24_hours(answer))), zip(words, strict=True)))
+    return [_take(kind, text, answer, left, languages) for kind, text in sentence.items]
+
+
+def _take(kind: str, text: str, answer: str, left: Counter[tuple[object, ...]], languages: tuple[str, str]) -> bool:
+    """Take the counterpart of an item from the numbers and words of an answer that are left, if it is there."""
+    if kind == "name":
+        return text in answer
+    parts = _parts(_NUMBER.findall(_on_24_hours(text))[0])
+    forms: list[list[tuple[object, ...]]] = [[parts]]
+    if kind == "time" and parts[1] == 0:
+        forms.append([parts[:1]])
+    elif kind == "date":
+        day, year = sorted(map(int, regex.findall(r"\d+", text)))
+        month = next(number for number, name in enumerate(_MONTHS[languages[0]], 1) if name in text)
+        forms = [[(_MONTHS[languages[1]][month - 1].casefold(),), (day,), (year,)], [(day, month, year)]]
+    elif kind == "integer" and parts[0] <= _MAX_SPELLED:
+        beginnings = tuple(form[0] for form in number_words(languages[1]).get(parts[0], ()) if len(form) == 1)
+        forms += [[key] for key in left if isinstance(key[0], str) and key[0].startswith(beginnings)]
+    for form in forms:
+        if all(left[key] > 0 for key in form):
+            left.subtract(form)
+            return True
+    return False
+
+
+def _on_24_hours(text: str) -> str:
+    """Return a text whose times are on a clock of 24 hours."""
+    return _TIME.sub(lambda time: f"{int(time[1]) % 12 + 12 * (time[3] in 'pP')}:{time[2] or '00'}", text)
+
+
+def _parts(number: str) -> tuple[int, ...]:
+    """Return the runs of digits of a number, in one if they are groups of thousands."""
+    runs = regex.findall(r"\d+", number)
+    return (int("".join(runs)),) if _GROUPED.fullmatch(number) else tuple(map(int, runs))
 
 
 def _filled(template: str, language: str, drawn: random.Random) -> ItemSentence:

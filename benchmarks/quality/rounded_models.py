@@ -17,6 +17,7 @@ from bundle.tensors import Precision
 from export.bundle_description import describe_bundle
 from export.exporter import export_decoder, export_encoder
 from export.graphs.parts_export import export_parts
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
 from server.engine.runners.registry import open_runners
@@ -51,9 +52,9 @@ class RoundingDifference:
         )
 
 
-def export_graphs(checkpoint: Path, folder: Path, precision: Precision) -> Bundle:
+def export_graphs(checkpoint: Path | Checkpoint, folder: Path, precision: Precision) -> Bundle:
     """Return the graphs of a checkpoint without a tokenizer: enough of a bundle for an engine."""
-    read = read_checkpoint(checkpoint)
+    read = checkpoint if isinstance(checkpoint, Checkpoint) else read_checkpoint(checkpoint)
     model = build_model(read)
     folder.mkdir()
     if precision == "float16":
@@ -61,7 +62,7 @@ def export_graphs(checkpoint: Path, folder: Path, precision: Precision) -> Bundl
     else:
         export_encoder(model, folder / names.ENCODER_FILE, precision)
         export_decoder(model, folder / names.DECODER_FILE, precision)
-    return Bundle(folder, describe_bundle(read, folder, precision, checkpoint.name, read.config.pad_token_id))
+    return Bundle(folder, describe_bundle(read, folder, precision, folder.name, read.config.pad_token_id))
 
 
 def open_engine(bundle: Bundle) -> InProcessEngine:

@@ -1,10 +1,11 @@
 """Judgement of the differences between a graph and its reference.
 
-float32 and float16 outputs have a limit. An int8 output is compared with a model that only rounds: a correct graph
-rounds alike, but for numbers half-way between two levels, after which both go separate ways. So single differences are
-unlucky, and a wrong graph shows in their distribution. In some sentences one such number changes more than all other
-rounding. So what looks wrong is compared with several models, which round those numbers either way: a correct graph is
-as near to one of them as they are to one another.
+float32 and float16 outputs have a limit. A float32 output beyond it is compared with PyTorch in float64, in which the
+limit is a multiple of what the rounding of PyTorch in float32 changes: some models enlarge it. An int8 output is
+compared with a model that only rounds: a correct graph rounds alike, but for numbers half-way between two levels, after
+which both go separate ways. So single differences are unlucky, and a wrong graph shows in their distribution. In some
+sentences one such number changes more than all other rounding. So what looks wrong is compared with several models,
+which round those numbers either way: a correct graph is as near to one of them as they are to one another.
 """
 
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ from bundle.tensors import Precision
 # Largest difference, relative to the largest value of the output. float32 differs by the order of sums, float16 has 11
 # bits. In int8, a model with a larger rounding error gets a warning.
 TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "float16": 2e-2, "int8": 2.5e-1}
+# Difference of a float output, as a multiple of that of PyTorch's own rounding: of 14 models it was at most 6.7.
+_MAX_FLOAT_EXCESS = 10.0
 MIN_IN_INT8 = 1e-2
 # Largest difference of a correct int8 graph, as a multiple of the largest rounding error of the model: measured 1.65.
 _USUAL = 2.0
@@ -79,20 +82,23 @@ def difference(
 
     Of several, the nearest counts, and an output that is as near to it as they are to one another is not wrong.
     """
-    if rounded:
+    if rounded and precision == "int8":
         nearest = min(rounded, key=lambda each: _distance(found, each))
         single = _in_int8(output, found, values, nearest)
-        if len(rounded) == 1:
+        if len(rounded) == 1 or single.verdict is not Verdict.WRONG:
             return single
         among_them = max(min(_distance(each, other) for other in rounded if other is not each) for each in rounded)
         allowed = _MAX_DISTANCE * max(among_them, MIN_IN_INT8 / _USUAL * _largest(values) / 10)
-        if not _distance(found, nearest) <= allowed:  # NaN is beyond every limit
-            return replace(single, verdict=Verdict.WRONG)
-        return replace(single, verdict=Verdict.UNLUCKY) if single.verdict is Verdict.WRONG else single
-    relative = _largest(found - values) / (_largest(values) or 1.0)
-    allowed = TOLERANCE[precision]
+        is_near = _distance(found, nearest) <= allowed  # NaN is beyond every limit
+        return replace(single, verdict=Verdict.UNLUCKY) if is_near else single
+    size = _largest(values) or 1.0
+    relative, allowed = _largest(found - values) / size, TOLERANCE[precision]
+    if relative <= allowed:
+        return Difference(output, relative, allowed, Verdict.USUAL)
+    rounding = max((_largest(each - values) / size for each in rounded), default=0.0)
     # `not <=`: NaN is beyond every limit.
-    return Difference(output, relative, allowed, Verdict.USUAL if relative <= allowed else Verdict.WRONG)
+    verdict = Verdict.UNLUCKY if relative <= _MAX_FLOAT_EXCESS * rounding else Verdict.WRONG
+    return Difference(output, relative, allowed, verdict)
 
 
 def _in_int8(

@@ -3,6 +3,7 @@
 They are computed with `Transformer.encode` and `decode`, not with the modules that the graphs were exported from.
 """
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class Sentences:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A reference output, and those of the models that only round; none in other precisions than int8."""
+    """A reference output, and those of the models that only round."""
 
     values: NDArray[np.float32]
     rounded: tuple[NDArray[np.float32], ...] = ()
@@ -50,7 +51,8 @@ class Expected:
 class References:
     """Reference outputs for some sentences, in the ranges of a precision.
 
-    In int8 beside those of a model that only rounds, and of more such models if `add_rounded_model` is called.
+    In int8 beside those of a model that only rounds, and of more such models if `add_rounded_model` is called. In
+    float32 that call makes the model in float64 the reference, and the model itself one that only rounds.
     """
 
     @torch.no_grad()
@@ -62,9 +64,11 @@ class References:
         rescaled: Transformer | None = None,
     ) -> None:
         self._sentences = sentences
+        self._in_int8 = precision == "int8"
+        self._model = transformer
         self._exact = self._in_ranges = _run(transformer, sentences)
         self._rounded: list[_Outputs] = []
-        if precision == "int8":
+        if self._in_int8:
             # An int8 bundle has the keys and values of an equivalent model with rescaled channels.
             self._model = rescaled or transformer
             if rescaled is None and isinstance(transformer, Transformer):
@@ -75,6 +79,10 @@ class References:
     @torch.no_grad()
     def add_rounded_model(self) -> None:
         """Add the outputs of another model that only rounds, in which other numbers than before are half-way."""
+        if not self._in_int8:
+            self._rounded = [self._exact]
+            self._exact = self._in_ranges = _run(copy.deepcopy(self._model).double(), self._sentences)
+            return
         self._rounded.append(_run(rounded(self._model, seed=len(self._rounded)), self._sentences))
 
     def hidden(self) -> Expected:
@@ -109,8 +117,8 @@ class References:
 
     def _in_cache(self, values: NDArray[np.float32], twins: tuple[NDArray[np.float32], ...]) -> Expected:
         """Return the expected values, in int8 clipped to the range of caches, slightly beyond [-1, 1]."""
-        if not twins:
-            return Expected(values)
+        if not self._in_int8:
+            return Expected(values, twins)
         limits = np.iinfo(np.int8)
         return Expected(values.clip(limits.min * names.INT8_CACHE_STEP, limits.max * names.INT8_CACHE_STEP), twins)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from bundle import tensors as names
 from bundle.loading import Bundle
 from bundle.manifest import Shapes
+from bundle.tensors import Precision
 from export.verification.differences import Difference, Verdict, difference
 from export.verification.graph_runs import Arrays, VerificationError, open_graphs
 from export.verification.references import LOG_NORMALIZER, LOGITS, Expected, References, Sentences
@@ -24,8 +25,8 @@ from model.config import TransformerConfig
 from model.transformer import EncoderModel, Transformer
 
 _MAX_LISTED = 10
-# Models that only round, beside the first: so many more for a graph that looks wrong, and again.
-_OTHER_ROUNDED_MODELS = (5, 10)
+# Models that only round, for a graph that looks wrong: in int8 more than the first one, and again.
+_OTHER_ROUNDED_MODELS: dict[Precision, tuple[int, ...]] = {"int8": (5, 10), "float32": (1,), "float16": ()}
 NUM_STEPS = 4
 NUM_ROWS = 5
 LOGIT_ROWS = ((), (3, 0))  # whole rows in every second step; usually none are requested
@@ -46,23 +47,26 @@ def verify_bundle(
     sentences = _random_sentences(bundle.config.shapes, transformer.config)
     references = References(transformer, bundle.config.precision, sentences, rescaled)
     differences, wrong = _compare(bundle, sentences, references)
-    for num_others in _OTHER_ROUNDED_MODELS if bundle.config.precision == "int8" else ():
+    for num_others in _OTHER_ROUNDED_MODELS[bundle.config.precision]:
         if not wrong:
             break
         for _ in range(num_others):
             references.add_rounded_model()
         differences, wrong = _compare(bundle, sentences, references)
+    is_float32 = bundle.config.precision == "float32"
     if wrong:
+        remedy = "" if is_float32 else ", or with --precision float32,"
         raise VerificationError(
             f"{bundle.config.name}: {len(wrong)} of {len(differences)} outputs of ONNX Runtime differ from PyTorch "
             f"more than rounding does (relative difference, usual limit in brackets): {_listed(wrong)}. The graph is "
-            "wrong; export with the versions of constraints.txt, or with --precision float32, and report it"
+            f"wrong; export with the versions of constraints.txt{remedy} and report it"
         )
     if unlucky := [each for each in differences if each.verdict is Verdict.UNLUCKY]:
+        other = "PyTorch" if is_float32 else "--precision float32"
         report(
             f"warning: rounding to {bundle.config.precision} changes {len(unlucky)} of {len(differences)} outputs more "
             f"than usual (relative difference, usual limit in brackets): {_listed(unlucky)}. The bundle is written; "
-            "compare some translations with those of --precision float32"
+            f"compare some translations with those of {other}"
         )
     return differences
 

@@ -18,7 +18,7 @@ from model.checkpoints.errors import CheckpointError
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo, RepoSibling
 
-# Settings, tokenizers, vocabularies and the model card.
+# Settings, tokenizers, vocabularies, the model card; code of a tokenizer is never run, its name is a sign of SMaLL-100.
 _SMALL_FILES: Final = (
     "*.json",
     "*.spm",
@@ -27,6 +27,7 @@ _SMALL_FILES: Final = (
     "merges.txt",
     "vocab.yml",
     "README.md",
+    "tokenization_*.py",
 )
 # Weights in order of preference; one row is enough. safetensors cannot contain code; pickled weights are read without
 # running any. A bundle and a CTranslate2 model contain plain numbers.

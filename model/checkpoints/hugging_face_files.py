@@ -163,6 +163,14 @@ def read_settings(path: Path, *, required: bool = True) -> Settings:
     return Settings(path.name, values)
 
 
+def is_hugging_face(folder: Path) -> bool:
+    """Return whether a folder has a checkpoint in this layout, possibly next to files of its training."""
+    if not (folder / CONFIG_FILE).is_file():
+        return False
+    has_weights = any((folder / f"{name}{end}").is_file() for name in WEIGHT_FILES for end in ("", INDEX_SUFFIX))
+    return has_weights or "model_type" in read_settings(folder / CONFIG_FILE).values
+
+
 def read_weights(folder: Path) -> Weights:
     """Return all weights of a checkpoint on the CPU, from one file or from the shards of an index."""
     paths = _weight_paths(folder)

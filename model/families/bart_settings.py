@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 
 from model.checkpoints.hugging_face_files import CheckpointError
-from model.config import Activation, SinusoidLayout, TransformerConfig
-from model.families.bart_weights import SOURCE_EMBEDDING, TARGET_EMBEDDING
+from model.config import Activation, Positions, SinusoidLayout, TransformerConfig
+from model.families.bart_weights import POSITION_TABLES, SOURCE_EMBEDDING, TARGET_EMBEDDING
 from model.families.generation_settings import GenerationSettings
+from model.families.position_tables import sinusoid_of
 
 ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",
@@ -20,9 +20,25 @@ ACTIVATIONS: dict[str, Activation] = {
     "silu": "silu",
     "swish": "silu",
 }
-REQUIRED_VALUES: dict[str, tuple[object, str]] = {
-    "begin_suppress_tokens": (None, "must be null: tokens can only be suppressed at every position"),
+DEFAULTS: Mapping[str, object] = {
+    "vocab_size": 50265,
+    "d_model": 1024,
+    "encoder_layers": 12,
+    "decoder_layers": 12,
+    "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16,
+    "encoder_ffn_dim": 4096,
+    "decoder_ffn_dim": 4096,
+    "max_position_embeddings": 1024,
+    "activation_function": "gelu",
+    "scale_embedding": False,
+    "dropout": 0.1,
+    "attention_dropout": 0.0,
+    "pad_token_id": 1,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
 }
+"""What transformers assumes of a BART without a setting; other families differ in some."""
 # The epsilon of all LayerNorms in this family; no setting changes it.
 _EPSILON = 1e-5
 
@@ -34,26 +50,25 @@ class BartArchitecture:
     pre_norm: bool = False
     final_norm: bool = False
     embedding_norm: bool = False
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    positions: Positions = "sinusoidal"
     sinusoid_layout: SinusoidLayout = "halves"
     position_offset: int = 0
     output_bias: bool = True
-    default_activation: str = "gelu"
+    reads_position_tables: bool = False
+    """Whether stored tables count where positions are sinusoidal."""
 
 
 def bart_config(
     settings: GenerationSettings, architecture: BartArchitecture, tensors: Mapping[str, Tensor]
 ) -> TransformerConfig:
     """Return the configuration of a checkpoint. Raises `CheckpointError` that names the file and the setting."""
-    settings.require(REQUIRED_VALUES)
     config = settings.config
-    activation = config.text("activation_function", architecture.default_activation)
+    activation = config.text("activation_function", "gelu")
     if activation not in ACTIVATIONS:
         config.reject("activation_function", f"must be one of {', '.join(ACTIVATIONS)}")
     vocab_size = config.integer("vocab_size")
     one_vocabulary = config.boolean("share_encoder_decoder_embeddings", True)
     tie_output = config.boolean("tie_word_embeddings", True)
-    forced_eos = settings.forces_end
     max_tokens = config.integer("max_position_embeddings")
     try:
         return TransformerConfig(
@@ -74,7 +89,7 @@ def bart_config(
             final_norm=architecture.final_norm,
             layer_norm_epsilon=_EPSILON,
             embedding_norm=architecture.embedding_norm,
-            positions=architecture.positions,
+            positions=_positions(architecture, tensors),
             sinusoid_layout=architecture.sinusoid_layout,
             position_offset=architecture.position_offset,
             scale_embedding=config.boolean("scale_embedding", False),
@@ -83,18 +98,27 @@ def bart_config(
             output_bias=architecture.output_bias,
             max_source_tokens=max_tokens,
             max_target_tokens=max_tokens,
-            pad_token_id=settings.integer("pad_token_id"),
-            eos_token_id=settings.integer("eos_token_id"),
-            decoder_start_token_id=settings.integer("decoder_start_token_id"),
-            bos_token_id=settings.optional_integer("bos_token_id"),
+            pad_token_id=settings.padding,
+            eos_token_id=settings.token("eos_token_id"),
+            decoder_start_token_id=settings.decoder_start,
+            bos_token_id=config.optional_integer("bos_token_id"),
             suppressed_token_ids=settings.suppressed,
-            forced_first_token_id=settings.optional_integer("forced_bos_token_id"),
-            forced_eos=forced_eos,
+            forced_first_token_id=settings.forced_first,
+            forced_eos=settings.forces_end,
         )
     except CheckpointError:
         raise
     except ValueError as error:
         raise CheckpointError(f"{config.file_name}: {error}") from error
+
+
+def _positions(architecture: BartArchitecture, tensors: Mapping[str, Tensor]) -> Positions:
+    """Return the kind of positions: a stored table that is not the computed one counts as learned."""
+    tables = [tensors[name] for name in POSITION_TABLES if name in tensors]
+    if not architecture.reads_position_tables:
+        return architecture.positions
+    computed = architecture.sinusoid_layout, architecture.position_offset
+    return "sinusoidal" if all(sinusoid_of(table) == computed for table in tables) else "learned"
 
 
 def _embeddings_differ(tie_output: bool, tensors: Mapping[str, Tensor]) -> bool:

@@ -35,10 +35,9 @@ RENAMED_PARTS = (
     ("lm_head", "output_projection"),
     (OUTPUT_BIAS, "output_bias"),
 )
-# Not read where positions are computed, for any length.
-_POSITION_TABLES = tuple(
-    f"model.{stack}.embed_positions.{name}" for stack in ("encoder", "decoder") for name in ("weight", "weights")
-)
+POSITION_TABLES = tuple(f"model.{stack}.embed_positions.weight" for stack in ("encoder", "decoder"))
+# Not read where positions are computed, for any length. transformers never reads the second of each stack.
+_UNREAD_TABLES = (*POSITION_TABLES, *(f"{name}s" for name in POSITION_TABLES))
 
 
 def stored_names(config: TransformerConfig, parameters: Iterable[str]) -> dict[str, list[str]]:
@@ -60,7 +59,7 @@ def stored_names(config: TransformerConfig, parameters: Iterable[str]) -> dict[s
 
 def ignored_names(config: TransformerConfig) -> list[str]:
     """Return names that are allowed in a checkpoint and not read."""
-    tables = list(_POSITION_TABLES) if config.positions == "sinusoidal" else []
+    tables = list(_UNREAD_TABLES) if config.positions == "sinusoidal" else []
     biases = [] if config.output_bias else [OUTPUT_BIAS]
     # transformers 5 saves, but does not read, a shared embedding beside two that are not tied to it.
     unread = [] if config.tie_embeddings or config.target_vocab_size is not None else [SHARED_EMBEDDING]

@@ -1,28 +1,67 @@
 """Settings of a checkpoint that concern generation: special tokens, forced tokens, suppressed tokens."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from model.checkpoints.hugging_face_files import Settings
+from model.checkpoints.hugging_face_files import CONFIG_FILE, Settings, read_settings
+
+GENERATION_FILE = "generation_config.json"
+# Scores of tokens that change at some positions, or by a number.
+_UNSUPPORTED = ("begin_suppress_tokens", "sequence_bias")
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationSettings:
-    """config.json and generation_config.json; the second takes precedence."""
+    """Settings of a checkpoint by the rules of transformers.
+
+    `config` is config.json, where a missing setting has the default of the model's class. `generation` is
+    generation_config.json. Only if there is no such file, config.json has the settings of generation too.
+    """
 
     config: Settings
     generation: Settings
 
-    def owner(self, name: str) -> Settings:
-        """Return the file that defines a setting."""
-        return self.config if self.generation.values.get(name) is None else self.generation
+    @classmethod
+    def read(cls, folder: Path, defaults: Mapping[str, object]) -> "GenerationSettings":
+        """Read the files of a folder. Raises `CheckpointError`."""
+        config = read_settings(folder / CONFIG_FILE)
+        has_own_file = (folder / GENERATION_FILE).is_file()
+        generation = read_settings(folder / GENERATION_FILE) if has_own_file else config
+        return cls(Settings(config.file_name, {**defaults, **config.values}), generation)
 
-    def integer(self, name: str, default: int | None = None) -> int:
-        """Return a whole number. Without a default it is required."""
-        return self.owner(name).integer(name, default)
+    def token(self, name: str) -> int:
+        """Return the number of a special token; the model's own if the settings of generation lack it."""
+        has_own = self.generation.values.get(name) is not None
+        return self.generation.integer(name) if has_own else self.config.integer(name)
 
-    def optional_integer(self, name: str) -> int | None:
-        """Return a whole number or None."""
-        return self.owner(name).optional_integer(name)
+    @property
+    def padding(self) -> int:
+        """The token of padding; without one, it is the end."""
+        padding = self.config.optional_integer("pad_token_id")
+        return self.token("eos_token_id") if padding is None else padding
+
+    @property
+    def decoder_start(self) -> int:
+        """The first input of the decoder: the one that is named, or the token of the beginning, or padding."""
+        for settings, name in (
+            (self.generation, "decoder_start_token_id"),
+            (self.generation, "bos_token_id"),
+            (self.config, "decoder_start_token_id"),
+        ):
+            if settings.values.get(name) is not None:
+                return settings.integer(name)
+        return self.padding
+
+    @property
+    def forced_first(self) -> int | None:
+        """The first token of every output, or None."""
+        # Settings of the first BART models.
+        if self.generation.file_name == CONFIG_FILE and self.generation.boolean(
+            "force_bos_token_to_be_generated", False
+        ):
+            return self.token("bos_token_id")
+        return self.generation.optional_integer("forced_bos_token_id")
 
     @property
     def forces_end(self) -> bool:
@@ -30,32 +69,30 @@ class GenerationSettings:
 
         Raises `CheckpointError` for another forced token.
         """
-        end, forced = self.integer("eos_token_id"), self.optional_integer("forced_eos_token_id")
+        end, forced = self.token("eos_token_id"), self.generation.optional_integer("forced_eos_token_id")
         if forced not in (None, end):
-            self.owner("forced_eos_token_id").reject("forced_eos_token_id", f"must be `eos_token_id` {end} or null")
+            self.generation.reject("forced_eos_token_id", f"must be `eos_token_id` {end} or null")
         return forced is not None
 
     @property
     def suppressed(self) -> tuple[int, ...]:
-        """Tokens that are never generated, in order."""
+        """Tokens that are never generated, in order. Raises `CheckpointError` for other changes of scores."""
+        settings = self.generation
+        for name in _UNSUPPORTED:
+            if settings.values.get(name) not in (None, [], {}):
+                settings.reject(name, "must be null: tokens can only be suppressed at every position")
         suppressed: set[int] = set()
         for name in ("bad_words_ids", "suppress_tokens"):
-            owner = self.owner(name)
-            entries = owner.values.get(name)
+            entries = settings.values.get(name)
             if entries is None:
                 continue
             if not isinstance(entries, list):
-                owner.reject(name, "must be a list")
+                settings.reject(name, "must be a list")
             for entry in entries:
                 sequence = entry if isinstance(entry, list) else [entry]
                 if len(sequence) != 1 or isinstance(sequence[0], bool) or not isinstance(sequence[0], int):
-                    owner.reject(name, f"must contain single tokens, not {entry}")
-                suppressed.add(sequence[0])
+                    settings.reject(name, f"must contain single tokens, not {entry}")
+                # Among bad words, transformers skips the end: every output must be able to end.
+                if name == "suppress_tokens" or sequence[0] != self.token("eos_token_id"):
+                    suppressed.add(sequence[0])
         return tuple(sorted(suppressed))
-
-    def require(self, required: dict[str, tuple[object, str]]) -> None:
-        """Raise `CheckpointError` if one of these settings has another value than the only one supported."""
-        for one_file in (self.config, self.generation):
-            for name, (supported, requirement) in required.items():
-                if one_file.values.get(name) not in (supported, None, []):
-                    one_file.reject(name, requirement)

@@ -26,7 +26,7 @@ _SAMPLING = (("temperature", (int, float)), ("top_k", (int,)), ("top_p", (int, f
 def read_generation(settings: GenerationSettings, is_translation: Callable[[str], bool]) -> Generation:
     """Return the tasks in the settings of a checkpoint, but those of translations."""
     names = ["do_sample", *(option[0] for option in _OPTIONS), *(option[0] for option in _SAMPLING)]
-    own = {name: settings.owner(name).values.get(name) for name in names}
+    own = {name: settings.generation.values.get(name) for name in names}
     described = settings.config.values.get("task_specific_params")
     tasks = {
         str(name): GenerationTask(_text(task.get("prefix")), _options(task))

@@ -10,21 +10,29 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.errors import CheckpointError
-from model.checkpoints.hugging_face_files import CONFIG_FILE, UNREADABLE, CheckpointFolder, Settings, reason_of
+from model.checkpoints.hugging_face_files import (
+    UNREADABLE,
+    CheckpointFolder,
+    Settings,
+    is_hugging_face,
+    reason_of,
+)
 
 SUFFIX = ".pt"
 _MAX_LISTED = 5
 
 
 def checkpoint_file(folder: CheckpointFolder) -> Path | None:
-    """Return the file that was named, or the only one in the folder; None if there is none, or a config.json.
+    """Return the file that was named, or the only one in the folder; None without one or in Hugging Face's layout.
 
     Raises `CheckpointError` for several files.
     """
     if folder.file is not None:
         return folder.path / folder.file
+    if is_hugging_face(folder.path):
+        return None
     files = sorted(folder.path.glob(f"[!.]*{SUFFIX}"))  # macOS adds ._model.pt on some file systems
-    if len(files) > 1 and not (folder.path / CONFIG_FILE).exists():
+    if len(files) > 1:
         names = " ".join([*(path.name for path in files[:_MAX_LISTED]), *["..."] * (len(files) > _MAX_LISTED)])
         raise CheckpointError(
             f"{folder.path} has {len(files)} checkpoints: {names}; name one of them, such as {files[0]}"

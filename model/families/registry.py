@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -10,9 +11,11 @@ from model.checkpoints.hugging_face_files import (
     CONFIG_FILE,
     CheckpointError,
     CheckpointFolder,
+    Settings,
     find_checkpoint,
     read_settings,
 )
+from model.checkpoints.language_codes import language_code
 from model.families.bart.reading import BART, M2M100, MBART, PEGASUS
 from model.families.ctranslate2.argos import Argos
 from model.families.ctranslate2.reading import CTranslate2
@@ -55,6 +58,8 @@ FORMATS: tuple[FolderFormat, ...] = (Argos(), MarianNative(), CTranslate2(), Fai
 FAMILIES: tuple[Family, ...] = (Marian(), BART, MBART, M2M100, PEGASUS, T5())
 
 
+# OPUS-MT's code for Japanese is the standard's for Jaruára.
+_SPELLINGS = {"jap": "ja"}
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _added: list[FolderFormat] = []
 
@@ -74,7 +79,7 @@ def read_checkpoint(
     """
     folder = find_checkpoint(folder_or_hub_name, report)
     try:
-        return _read(folder)
+        return _with_named_languages(_read(folder), folder.path)
     except CheckpointError as error:
         pointers = sorted(path.name for path in folder.path.iterdir() if path.is_file() and _is_pointer(path))
         if not pointers:
@@ -83,6 +88,22 @@ def read_checkpoint(
         raise CheckpointError(
             f"{error}; files that are pointers of Git LFS: {listed}; get their contents with `git lfs pull`"
         ) from error
+
+
+def _with_named_languages(checkpoint: Checkpoint, folder: Path) -> Checkpoint:
+    """Return a checkpoint with the languages of tokenizer_config.json where its own format names none."""
+    languages = checkpoint.languages
+    if (languages.source and languages.target) or checkpoint.config.is_encoder_only:
+        return checkpoint
+    tokenizer = read_settings(folder / "tokenizer_config.json", required=False)
+    source, target = (_named(tokenizer, *names) for names in (("source_lang", "src_lang"), ("target_lang", "tgt_lang")))
+    languages = replace(languages, source=languages.source or source, target=languages.target or target)
+    return replace(checkpoint, languages=languages)
+
+
+def _named(tokenizer: Settings, *names: str) -> tuple[str, ...]:
+    written = next((text for name in names if (text := tokenizer.text(name, ""))), "")
+    return (language_code(_SPELLINGS.get(written, written)),) if written else ()
 
 
 def _is_pointer(path: Path) -> bool:

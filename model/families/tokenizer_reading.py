@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from model.checkpoints.checkpoint import SourceTemplate, TokenizerFiles
-from model.checkpoints.hugging_face_files import CheckpointError, CheckpointFolder, read_settings
+from model.checkpoints.hugging_face_files import CheckpointError, CheckpointFolder, Settings, read_settings
 from model.checkpoints.sentencepiece_models import all_pieces, open_sentencepiece
 
 TOKENIZER_JSON = "tokenizer.json"
@@ -33,10 +33,13 @@ class PieceNumbers:
         return {**self.reserved, **numbered}
 
 
-def read_tokenizer(folder: CheckpointFolder, template: SourceTemplate, numbers: PieceNumbers) -> TokenizerFiles:
+def read_tokenizer(
+    folder: CheckpointFolder, template: SourceTemplate, numbers: PieceNumbers, added: Mapping[str, int] | None = None
+) -> TokenizerFiles:
     """Return the tokenizer of a checkpoint: tokenizer.json, else vocabulary and merges, else a SentencePiece model.
 
-    `numbers` apply to a SentencePiece model without a vocabulary. A checkpoint without any of them has no files.
+    `numbers` apply to a SentencePiece model without a vocabulary, and `added` are tokens that vocab.json lacks. A
+    checkpoint without any of them has no files.
     """
     path = folder.path / TOKENIZER_JSON
     if path.is_file():
@@ -48,10 +51,48 @@ def read_tokenizer(folder: CheckpointFolder, template: SourceTemplate, numbers: 
     if sentencepiece is None:
         return TokenizerFiles("tokenizer_json", {}, template)
     files = {"source.spm": sentencepiece}
+    if vocabulary.is_file() and added:
+        completed = json.dumps(read_settings(vocabulary).values | dict(added)).encode()
+        return TokenizerFiles("sentencepiece", files, template, {_VOCABULARY: completed})
     if vocabulary.is_file():
         return TokenizerFiles("sentencepiece", files | {_VOCABULARY: vocabulary}, template)
     numbered = numbers.vocabulary(all_pieces(open_sentencepiece(sentencepiece)))
     return TokenizerFiles("sentencepiece", files, template, {_VOCABULARY: json.dumps(numbered).encode()})
+
+
+def template_of_class(folder: CheckpointFolder, template: SourceTemplate, classes: Sequence[str]) -> SourceTemplate:
+    """Return the tokens around a source: `template` if the tokenizer has one of these classes or none is named.
+
+    For another class it is what tokenizer.json adds. Raises `CheckpointError` if that is missing or adds other tokens
+    than some before and some after a text.
+    """
+    settings = read_settings(folder.path / "tokenizer_config.json", required=False)
+    name = settings.text("tokenizer_class", "")
+    if not name or name.removesuffix("Fast") in classes:
+        return template
+    if not (folder.path / TOKENIZER_JSON).is_file():
+        settings.reject("tokenizer_class", f"must be one of {', '.join(classes)}, or have a {TOKENIZER_JSON}")
+    tokenizer = read_settings(folder.path / TOKENIZER_JSON)
+    try:
+        return SourceTemplate(*_added_around(tokenizer))
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{TOKENIZER_JSON}: `post_processor` is damaged: {error}") from error
+
+
+def _added_around(tokenizer: Settings) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the tokens that the post-processor of tokenizer.json adds before and after a text."""
+    processor = tokenizer.values.get("post_processor")
+    listed = processor.get("processors") if isinstance(processor, dict) else None
+    for step in listed if isinstance(listed, list) else [processor]:
+        match step:
+            case {"cls": [_, int(first)], "sep": [_, int(last)]}:
+                return (first,), (last,)
+            case {"single": [*pieces], "special_tokens": dict(special)}:
+                names = [piece["SpecialToken"]["id"] if "SpecialToken" in piece else None for piece in pieces]
+                around = names[: names.index(None)], names[names.index(None) + 1 :]
+                before, after = (tuple(int(id_) for name in some for id_ in special[name]["ids"]) for some in around)
+                return before, after
+    return (), ()
 
 
 def language_tokens(folder: CheckpointFolder) -> dict[str, int]:

@@ -14,7 +14,6 @@ _FOLDER: Final = Path(__file__).parent / "sentences"
 _NOUN: Final = re.compile(r"(?:(?P<pronoun>\w+):)?(?P<mass>\+)?(?P<noun>[NM])(?P<plural>s?)")
 _GENDERS: Final = {"m": "masculine", "f": "feminine", "n": "neuter"}
 _UMLAUTS: Final = str.maketrans("äöü", "aou")
-_UNCOUNTED_KINDS: Final = ("ailment", "drink", "weather")
 _MISSING: Final = "-"
 
 OTHER_KIND: Final = "other"
@@ -177,7 +176,7 @@ class Grammar:
         if match is None:
             return word
         noun = filling.nouns[match["noun"]]
-        if match["mass"] and noun.english_plural and noun.kind not in _UNCOUNTED_KINDS:
+        if match["mass"] and noun.english_plural and noun.kind != "drink":
             raise MisfitError(f"{noun.english} is counted")
         if is_counted or match["plural"]:
             _known(noun.english_plural)

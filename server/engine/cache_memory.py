@@ -26,13 +26,13 @@ def lazy_cache(
     return lazy_zeros((planes, rows, heads, positions, head_dim), dtype)
 
 
-def blocks_of(cache: NDArray[np.number]) -> NDArray[np.number]:
+def blocks_of(cache: NDArray[np.number], is_by_position: bool) -> NDArray[np.number]:
     """Return the memory of keys or values [planes, rows, heads, positions, head_dim] in its order.
 
     The positions of a row are in a block for each head, which is the same array, or in one of all heads: then [planes,
-    rows, 1, positions, heads * head_dim].
+    rows, 1, positions, heads * head_dim]. The array does not show which: with one head, both orders are the same.
     """
-    if cache.flags.c_contiguous:
+    if not is_by_position:
         return cache
-    planes, rows, _, positions, _ = cache.shape
-    return cache.swapaxes(2, 3).reshape(planes, rows, 1, positions, -1)
+    planes, rows, heads, positions, head_dim = cache.shape
+    return cache.swapaxes(2, 3).reshape(planes, rows, 1, positions, heads * head_dim)

@@ -93,8 +93,7 @@ class KVCache:
     def __init__(
         self, shapes: CacheShapes, max_rows: int, dtype: type[np.number] = np.float32, *, is_native: bool = False
     ) -> None:
-        self.shapes = shapes
-        self.max_rows = max_rows
+        self.shapes, self.max_rows, self._is_by_position = shapes, max_rows, is_native
         self._step = np.float32(INT8_CACHE_STEP) if dtype is np.int8 else None
         self._allocate(dtype, is_native)
         # A single array, so that moving a row is one assignment.
@@ -116,10 +115,10 @@ class KVCache:
         """Return the moves in C, or None if NumPy moves rows."""
         if not CacheMoves.is_available() or not self.cross_cache.size:
             return None
-        arrays = (blocks_of(self.self_cache), blocks_of(self.cross_cache), self.last_cross, self.states)
+        own, cross = (blocks_of(cache, self._is_by_position) for cache in (self.self_cache, self.cross_cache))
         per_row = (*self.per_row, self.list_of_row, self.sources.rows, self.sources.places)
-        owners = (self._owners, self._cross_owners, self._num_live)
-        return CacheMoves(*arrays, per_row, *owners, self._step, shares_sources=self.sources.is_shared)
+        arrays = (own, cross, self.last_cross, self.states, per_row, self._owners, self._cross_owners, self._num_live)
+        return CacheMoves(*arrays, self._step, shares_sources=self.sources.is_shared)
 
     def _allocate(self, dtype: type[np.number], is_native: bool) -> None:
         shapes, planes = self.shapes, 2 * self.shapes.num_layers
@@ -132,15 +131,15 @@ class KVCache:
         self.cross_cache = lazy_cache(*rows, shapes.max_source_tokens | 1, dtype, is_native)
         last_dtype = np.float32 if dtype is np.int8 else dtype
         self.last_cross = np.zeros((planes, self.max_rows, 1, shapes.num_heads * shapes.head_dim), last_dtype)
-        self._self_rows = RowCopier(blocks_of(self.self_cache))
-        self._cross_rows = RowCopier(blocks_of(self.cross_cache))
+        self._self_rows = RowCopier(blocks_of(self.self_cache, self._is_by_position))
+        self._cross_rows = RowCopier(blocks_of(self.cross_cache, self._is_by_position))
 
     def declared(self, cache: NDArray[np.number], plane: int, num_rows: int) -> NDArray[np.number]:
         """Return the memory of the first rows of a plane of `self_cache` or `cross_cache`, whatever its order is.
 
         It has the shape that graphs declare, [num_rows, heads, positions, head_dim].
         """
-        return blocks_of(cache)[plane, :num_rows].reshape(num_rows, *cache.shape[2:])
+        return blocks_of(cache, self._is_by_position)[plane, :num_rows].reshape(num_rows, *cache.shape[2:])
 
     def _allocate_per_row(self) -> NDArray[np.int32]:
         return np.zeros((3, self.max_rows), np.int32)

@@ -3,8 +3,6 @@
 A term has one translation, or alternatives such as a singular and a plural, of which the model chooses one.
 """
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +15,6 @@ from server.text.unicode_text import replace_lone_surrogates
 MAX_TERM_CHARACTERS = 200
 MAX_ENTRIES = 10_000
 MAX_ALTERNATIVES = 8
-_BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 # Languages written without spaces: a term may stand anywhere.
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
@@ -138,33 +135,6 @@ def capitalized_like(source: str, translation: str, terms: Iterable[Targets]) ->
     if source[:1].isupper() and any(translation.startswith(targets) for targets in terms):
         return with_capital(translation)
     return translation
-
-
-def parse_entries(text: str, separator: str) -> dict[str, str]:
-    """Return entries of one line each, term and translation with a `separator` between; blank lines do not count.
-
-    Raises `InvalidRequest` for a line without a translation, and for a repeated term.
-    """
-    entries: dict[str, str] = {}
-    for number, row in enumerate(_rows(text.removeprefix(_BYTE_ORDER_MARK), separator), 1):
-        if not any(field.strip() for field in row):
-            continue
-        fields = [field.strip() for field in row]
-        if len(fields) < 2 or not fields[0] or not fields[1]:
-            raise InvalidRequest(f"entry {number} of the glossary must be a term and its translation")
-        if fields[0] in entries:
-            raise InvalidRequest(f"entry {number} of the glossary repeats a term: {fields[0]!r}")
-        entries[fields[0]] = fields[1]
-    return entries
-
-
-def _rows(text: str, separator: str) -> Iterable[Sequence[str]]:
-    if separator == "\t":
-        return (line.split("\t") for line in text.splitlines())
-    try:
-        return list(csv.reader(io.StringIO(text), delimiter=separator, strict=True))
-    except csv.Error as error:
-        raise InvalidRequest(f"invalid CSV of glossary entries: {error}") from error
 
 
 def _check_term(term: str) -> None:

@@ -19,11 +19,16 @@ const glossary = await client.createGlossary("Travel", "en", "de", terms);
 const kept = await client.translateText("Where is the station?", "en", "de", {glossary});
 const entries = (await client.getGlossaryEntries(glossary)).entries();
 await client.deleteGlossary(glossary);
-let refused = "";
+const tags = {tagHandling: "html", tagHandlingVersion: "v2"};
+const marked = await client.translateText("<i>Good</i> morning.", "en", "de", tags);
+let refused = "", missing = "";
+try { await new deepl.DeepLClient("any key", {serverUrl: process.argv[1]}).getAllStyleRules(); }
+catch (error) { missing = error.message; }
 try { await client.translateText("Tea.", null, "ja"); } catch (error) { refused = error.message; }
 console.log(JSON.stringify({
   one: one.text, detected: one.detectedSourceLang, billed: one.billedCharacters, many: many.map(each => each.text),
-  targets: targets.map(each => each.code), count: usage.character.count, kept: kept.text, entries, refused,
+  targets: targets.map(each => each.code), count: usage.character.count, kept: kept.text, entries, refused, missing,
+  marked: marked.text,
 }));
 """
 
@@ -105,6 +110,8 @@ def test_deepl_node(url: str) -> None:
     assert "Halt" in answer["kept"]
     assert answer["entries"] == {"station": "Halt"}
     assert "not supported" in answer["refused"]
+    assert "does not have style_rules" in answer["missing"]
+    assert answer["marked"].count("<i>") == 1
 
 
 def test_translate(url: str) -> None:

@@ -11,7 +11,7 @@ from export.exporter import export_bundle
 from model.checkpoints.weights import build_model
 from model.families.own.reading import read_own_model
 from model.families.registry import read_checkpoint
-from tests.end_to_end.exported import Exported, write_random_checkpoint, write_recurrent_model
+from tests.end_to_end.exported import Exported, write_own_model, write_random_checkpoint
 from tests.end_to_end.generating import Generating, export_generating, serve_generating
 from tests.end_to_end.servers import Served, relabelled, started
 from tests.made_once import made_once
@@ -62,7 +62,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Precision], 
 @pytest.fixture(scope="session")
 def exported_recurrent(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Precision], Exported]:
     """Bundles of one random model with a recurrent decoder, each made once."""
-    folder = made_once(tmp_path_factory, "recurrent-model", write_recurrent_model)
+    folder = made_once(tmp_path_factory, "recurrent-model", write_own_model)
     config_file, weights_file = folder / "model.json", folder / "model.safetensors"
 
     @cache

@@ -86,8 +86,8 @@ def write_random_checkpoint(folder: Path) -> Path:
     return folder
 
 
-def write_recurrent_model(folder: Path, options: Options | None = None) -> Path:
-    """A random model with a recurrent decoder in our own format, by default like the one above in all else."""
+def write_own_model(folder: Path, options: Options | None = None) -> Path:
+    """A random model in our own format; by default it is like the one above, with a recurrent decoder."""
     fields = RECURRENT | dict(options or {})
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(7)

@@ -115,6 +115,53 @@ def test_glossaries_are_stored_used_and_deleted(client: deepl.DeepLClient) -> No
     client.delete_glossary(csv)
 
 
+def test_several_glossaries_apply_to_a_text_and_to_a_document(client: deepl.DeepLClient, tmp_path: Path) -> None:
+    made = [client.create_glossary("One", "EN", "DE", entries) for entries in ({"station": "Halt"}, {"cup": "Becher"})]
+    try:
+        text = "The cup is at the station."
+        result = _one(client.translate_text(text, source_lang="EN", target_lang="DE", glossary_ids=list(made)))
+        assert "Halt" in result.text
+        assert "Becher" in result.text
+        source, target = tmp_path / "note.txt", tmp_path / "notiz.txt"
+        source.write_text(text, encoding="utf-8")
+        client.translate_document_from_filepath(
+            source, target, source_lang="EN", target_lang="DE", glossary_ids=[each.glossary_id for each in made]
+        )
+        assert "Halt" in target.read_text(encoding="utf-8")
+        assert "Becher" in target.read_text(encoding="utf-8")
+    finally:
+        for each in made:
+            client.delete_glossary(each)
+
+
+def test_a_table_of_both_directions_is_not_stored_as_one(client: deepl.DeepLClient) -> None:
+    with pytest.raises(deepl.DeepLException, match="entry 2 of the glossary is from de to en"):
+        client.create_glossary_from_csv("Both", "EN", "DE", '"cup","Becher","EN","DE"\n"Halt","station","DE","EN"\n')
+    named = client.create_glossary_from_csv("One", "EN", "DE", '"cup","Becher","EN","DE"\n')
+    assert client.get_glossary_entries(named) == {"cup": "Becher"}
+    client.delete_glossary(named)
+
+
+def test_the_version_of_tag_handling_may_be_chosen_and_errors_say_where(client: deepl.DeepLClient) -> None:
+    def translated(text: str, handling: str) -> str:
+        return _one(
+            client.translate_text(
+                text, source_lang="EN", target_lang="DE", tag_handling=handling, tag_handling_version="v2"
+            )
+        ).text
+
+    assert "<i>" in translated("<i>Good</i> morning.", "html")
+    with pytest.raises(deepl.DeepLException, match=r"in line 2.*tag_handling=html"):
+        translated("<p>Good morning.\n</b>", "xml")
+
+
+def test_products_that_the_server_lacks_raise_with_a_reason(client: deepl.DeepLClient) -> None:
+    with pytest.raises(deepl.DeepLException, match="does not have write"):
+        client.rephrase_text("Good morning.", target_lang="EN-GB")
+    with pytest.raises(deepl.DeepLException, match="does not have style_rules"):
+        client.get_all_style_rules()
+
+
 def test_tags_are_kept(client: deepl.DeepLClient) -> None:
     html = "<p>Good <b>morning</b>, <i>friends</i>.</p><!-- Tea. -->"
     translated = _one(client.translate_text(html, source_lang="EN", target_lang="DE", tag_handling="html")).text

@@ -10,9 +10,7 @@ from export.int8 import operators
 from tests.kernels.arithmetic import STEP, Matrix, random_rows
 from tests.kernels.operator_sessions import Arrays
 
-HEADS = 4
 _LINEAR = {"zero_point": 128, "levels": 127.0}
-_ATTENTION = {"num_heads": HEADS, "kv_num_heads": HEADS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +35,19 @@ class Sizes:
     inputs: int
     outputs: int
     vocab: int
+    heads: int
     head_dim: int
     positions: int
 
+    @property
+    def attention(self) -> dict[str, float]:
+        """Attributes that all operators of attention have."""
+        return {"num_heads": self.heads, "kv_num_heads": self.heads, "scale": self.head_dim**-0.5}
 
-SMALL = Sizes(num_rows=70, inputs=36, outputs=75, vocab=1500, head_dim=24, positions=19)
+
+SMALL = Sizes(num_rows=70, inputs=36, outputs=75, vocab=1500, heads=4, head_dim=24, positions=19)
 # Every operator shares the work out among threads.
-LARGE = Sizes(num_rows=66, inputs=256, outputs=300, vocab=5000, head_dim=32, positions=67)
+LARGE = Sizes(num_rows=66, inputs=256, outputs=300, vocab=5000, heads=4, head_dim=32, positions=67)
 
 
 def linear(sizes: Sizes) -> Batch:
@@ -105,21 +109,21 @@ def embed_tokens(sizes: Sizes) -> Batch:
 
 def self_attention(sizes: Sizes) -> Batch:
     """Rows that are at different positions."""
-    random, width = np.random.default_rng(2), HEADS * sizes.head_dim
-    shape = (sizes.num_rows, HEADS, sizes.positions, sizes.head_dim)
+    random, width = np.random.default_rng(2), sizes.heads * sizes.head_dim
+    shape = (sizes.num_rows, sizes.heads, sizes.positions, sizes.head_dim)
     inputs: Arrays = {
         "fused": random_rows(random, sizes.num_rows, 3 * width).reshape(-1, 1, 3 * width),
         "keys": random.integers(-128, 128, shape).astype(np.int8),
         "values": random.integers(-128, 128, shape).astype(np.int8),
         "positions": random.integers(0, sizes.positions, sizes.num_rows).astype(np.int32),
     }
-    attributes = _ATTENTION | {"scale": sizes.head_dim**-0.5, "step": STEP}
+    attributes = sizes.attention | {"step": STEP}
     return Batch(operators.SELF_ATTENTION, attributes, inputs, tuple(inputs))
 
 
 def cross_attention(sizes: Sizes) -> Batch:
     """Cross-attention: caches without new keys and values."""
-    of_itself, width = self_attention(sizes), HEADS * sizes.head_dim
+    of_itself, width = self_attention(sizes), sizes.heads * sizes.head_dim
     inputs = of_itself.inputs | {
         name: of_itself.inputs["fused"][:, :, place * width : (place + 1) * width].copy()
         for place, name in enumerate(("query", "last_key", "last_value"))
@@ -130,14 +134,13 @@ def cross_attention(sizes: Sizes) -> Batch:
 
 def source_attention(sizes: Sizes) -> Batch:
     """Sentences of different lengths."""
-    random, width = np.random.default_rng(3), 3 * HEADS * sizes.head_dim
+    random, width = np.random.default_rng(3), 3 * sizes.heads * sizes.head_dim
     fused = random_rows(random, sizes.num_rows * sizes.positions, width)
     inputs: Arrays = {
         "fused": fused.reshape(sizes.num_rows, sizes.positions, width),
         "last_positions": random.integers(0, sizes.positions, sizes.num_rows).astype(np.int32),
     }
-    attributes = _ATTENTION | {"scale": sizes.head_dim**-0.5}
-    return Batch(operators.SOURCE_ATTENTION, attributes, inputs, tuple(inputs))
+    return Batch(operators.SOURCE_ATTENTION, sizes.attention, inputs, tuple(inputs))
 
 
 MAKERS: dict[str, Callable[[Sizes], Batch]] = {

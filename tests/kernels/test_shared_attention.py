@@ -17,21 +17,21 @@ PLACE_UNIT = 1 << 16
 ROWS_OF_CACHES = {0: (1, 1), 1: (4, 2), 2: (5, 3), 4: (8, 4), 5: (4, 15), 6: (3, 16), 7: (4, 17), 8: (4, CACHE_LEN)}
 
 
-def _operator(head_dim: int, threads: int = 1) -> OneOperator:
-    attributes = {"num_heads": HEADS, "kv_num_heads": HEADS, "scale": head_dim**-0.5, "step": STEP}
+def _operator(head_dim: int, threads: int = 1, heads: int = HEADS) -> OneOperator:
+    attributes = {"num_heads": heads, "kv_num_heads": heads, "scale": head_dim**-0.5, "step": STEP}
     return OneOperator(operators.CROSS_ATTENTION, attributes, threads=threads)
 
 
 def _shared(
-    rows_of_caches: dict[int, tuple[int, int]], num_caches: int, cache_len: int, head_dim: int
+    rows_of_caches: dict[int, tuple[int, int]], num_caches: int, cache_len: int, head_dim: int, heads: int = HEADS
 ) -> tuple[Arrays, NDArray[np.intp]]:
     """Return inputs from numbers of rows and positions by cache, and each row's cache. Rows are in any order."""
     random = np.random.default_rng(head_dim)
     caches = np.repeat(list(rows_of_caches), [rows for rows, _ in rows_of_caches.values()])
     random.shuffle(caches)
     lengths = np.array([rows_of_caches[cache][1] for cache in caches.tolist()])
-    query = random.standard_normal((caches.size, 1, HEADS * head_dim)).astype(np.float32)
-    shape = (num_caches, HEADS, cache_len, head_dim)
+    query = random.standard_normal((caches.size, 1, heads * head_dim)).astype(np.float32)
+    shape = (num_caches, heads, cache_len, head_dim)
     inputs: Arrays = {"query": query, "last_key": query, "last_value": query}
     inputs |= {name: random.integers(-128, 128, shape).astype(np.int8) for name in ("keys", "values")}
     inputs["positions"] = (lengths - 1 + (caches - np.arange(caches.size)) * PLACE_UNIT).astype(np.int32)
@@ -57,6 +57,20 @@ def test_rows_that_share_a_cache_get_the_bits_of_rows_with_copies(head_dim: int)
     assert found["output"].tobytes() == operator.run(_with_copies(inputs, caches))["output"].tobytes()
     for name in ("keys", "values"):
         assert np.array_equal(found[f"present_{name}"], inputs[name])
+
+
+@pytest.mark.usefixtures("instruction_set")
+def test_rows_of_any_shape_get_the_bits_of_rows_with_copies() -> None:
+    numbers = np.random.default_rng(0)
+    for _ in range(40):
+        heads, head_dim, cache_len = (int(numbers.integers(1, most + 1)) for most in (16, 256, 60))
+        of_caches = {
+            cache: (int(numbers.integers(1, 10)), int(numbers.integers(1, cache_len + 1))) for cache in range(4)
+        }
+        operator = _operator(head_dim, heads=heads)
+        inputs, caches = _shared(of_caches, 4, cache_len, head_dim, heads)
+        expected = _outputs(operator, _with_copies(inputs, caches))
+        assert _outputs(operator, inputs).tobytes() == expected.tobytes(), (heads, head_dim, of_caches)
 
 
 @pytest.mark.usefixtures("instruction_set")

@@ -3,16 +3,13 @@
 from collections.abc import Mapping
 
 from model.checkpoints.checkpoint import Checkpoint, Languages, Provenance, TokenizerFiles
-from model.checkpoints.hugging_face_files import CONFIG_FILE, CheckpointFolder, Settings, read_settings, read_weights
-from model.checkpoints.language_codes import language_code
+from model.checkpoints.hugging_face_files import CheckpointFolder, read_settings, read_weights
 from model.checkpoints.weights import parameter_shapes, select_weights
 from model.families.bart_weights import ignored_names, stored_names
 from model.families.generation_settings import GenerationSettings
-from model.families.marian.config import marian_config
+from model.families.marian.config import DEFAULTS, marian_config
 from model.families.marian.language_tokens import language_tokens
 
-# OPUS-MT's code for Japanese is the standard's for Jaruára.
-_SPELLINGS = {"jap": "ja"}
 TOKENIZER_FILES = ("source.spm", "target.spm", "vocab.json", "target_vocab.json")
 
 
@@ -27,12 +24,9 @@ class Marian:
 
     def read(self, folder: CheckpointFolder) -> Checkpoint:
         """Read the checkpoint in a folder. Raises `CheckpointError` that names the file, setting or weights."""
-        settings = read_settings(folder.path / CONFIG_FILE)
-        generation = read_settings(folder.path / "generation_config.json", required=False)
-        tokenizer = read_settings(folder.path / "tokenizer_config.json", required=False)
         stored = read_weights(folder.path)
 
-        config = marian_config(GenerationSettings(settings, generation), stored.tensors)
+        config = marian_config(GenerationSettings.read(folder.path, DEFAULTS), stored.tensors)
         shapes = parameter_shapes(config)
         weights = select_weights(
             shapes, stored.tensors, stored_names(config, shapes), ignored_names(config), folder.name
@@ -44,15 +38,6 @@ class Marian:
             config=config,
             weights=weights,
             tokenizer=TokenizerFiles("marian", files),
-            languages=Languages(
-                source=_languages(tokenizer, "source_lang"),
-                target=tuple(prefixes) or _languages(tokenizer, "target_lang"),
-                source_prefix=prefixes,
-            ),
+            languages=Languages((), tuple(prefixes), source_prefix=prefixes),
             provenance=Provenance(folder.name, self.name, stored.sha256),
         )
-
-
-def _languages(tokenizer: Settings, name: str) -> tuple[str, ...]:
-    written = tokenizer.text(name, "")
-    return (language_code(_SPELLINGS.get(written, written)),) if written else ()

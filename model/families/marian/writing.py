@@ -111,13 +111,13 @@ def _settings(config: TransformerConfig) -> dict[str, object]:
 
 
 def _norms(config: TransformerConfig) -> dict[str, object]:
-    """Return the settings of norms that a published checkpoint lacks; transformers ignores them."""
-    settings: dict[str, object] = {
-        "normalize_before": config.norm_placement == "pre",
-        "add_final_layer_norm": config.final_norm,
-        "normalize_embedding": config.embedding_norm,
+    """Return the settings of norms that differ from a published checkpoint's; transformers ignores them."""
+    settings = {
+        "norm_placement": (config.norm_placement, "post"),
+        "final_norm": (config.final_norm, False),
+        "embedding_norm": (config.embedding_norm, False),
     }
-    return {name: value for name, value in settings.items() if value}
+    return {name: value for name, (value, usual) in settings.items() if value != usual}
 
 
 def _generation(config: TransformerConfig) -> dict[str, object]:

@@ -27,6 +27,20 @@ _ACTIVATIONS: dict[str, Activation] = {
     "silu": "silu",
     "swish": "silu",
 }
+_OF_T5: Mapping[str, object] = {
+    "vocab_size": 32128,
+    "d_model": 512,
+    "d_kv": 64,
+    "d_ff": 2048,
+    "num_layers": 6,
+    "num_heads": 8,
+    "feed_forward_proj": "relu",
+    "pad_token_id": 0,
+    "eos_token_id": 1,
+}
+_OF_MT5 = {"vocab_size": 250112, "d_ff": 1024, "num_layers": 8, "num_heads": 6, "feed_forward_proj": "gated-gelu"}
+# What transformers assumes without a setting.
+_DEFAULTS = {"t5": _OF_T5, "mt5": {**_OF_T5, **_OF_MT5}}
 _SHARED, _OUTPUT = "shared.weight", "lm_head.weight"
 _EMBEDDINGS = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 # Saved by old versions and never used.
@@ -46,11 +60,10 @@ class T5:
 
     def read(self, folder: CheckpointFolder) -> Checkpoint:
         """Read the checkpoint in a folder. Raises `CheckpointError` that names the file, setting or weights."""
-        config_file = read_settings(folder.path / CONFIG_FILE)
-        generation = read_settings(folder.path / "generation_config.json", required=False)
+        model_type = read_settings(folder.path / CONFIG_FILE).text("model_type", "t5")
+        settings = GenerationSettings.read(folder.path, _DEFAULTS[model_type])
         stored = read_weights(folder.path)
         tokenizer = read_t5_tokenizer(folder)
-        settings = GenerationSettings(config_file, generation)
         config = t5_config(settings, stored.tensors, tokenizer)
         shapes = parameter_shapes(config)
         names = _stored_names(config, shapes)
@@ -59,7 +72,7 @@ class T5:
             config=config,
             weights=weights,
             tokenizer=tokenizer,
-            languages=t5_languages(folder, config_file),
+            languages=t5_languages(folder, settings.config),
             provenance=Provenance(folder.name, self.name, stored.sha256),
             generation=read_generation(settings, is_translation_task),
         )
@@ -77,7 +90,6 @@ def t5_config(
         and torch.equal(tensors[_OUTPUT], tensors[_SHARED])
     )
     d_model, num_heads = config.integer("d_model"), config.integer("num_heads")
-    pad_token_id = settings.integer("pad_token_id", 0)
     # Only the first T5 scales its hidden states before the tied output projection. Later versions have a setting that
     # unties it, and some of their checkpoints are tied all the same.
     is_t5 = config.text("model_type", "t5") == "t5"
@@ -112,12 +124,12 @@ def t5_config(
             output_scale=float(d_model**-0.5) if is_scaled else 1.0,
             max_source_tokens=max_tokens,
             max_target_tokens=max_tokens,
-            pad_token_id=pad_token_id,
-            eos_token_id=settings.integer("eos_token_id", 1),
-            decoder_start_token_id=settings.integer("decoder_start_token_id", pad_token_id),
-            bos_token_id=settings.optional_integer("bos_token_id"),
+            pad_token_id=settings.padding,
+            eos_token_id=settings.token("eos_token_id"),
+            decoder_start_token_id=settings.decoder_start,
+            bos_token_id=config.optional_integer("bos_token_id"),
             suppressed_token_ids=settings.suppressed,
-            forced_first_token_id=settings.optional_integer("forced_bos_token_id"),
+            forced_first_token_id=settings.forced_first,
             forced_eos=settings.forces_end,
         )
     except CheckpointError:
@@ -127,14 +139,15 @@ def t5_config(
 
 
 def _feed_forward(config: Settings) -> tuple[bool, Activation]:
-    """Return whether the feed-forward is gated, and its activation."""
+    """Return whether the feed-forward is gated, and its activation; settings of its parts take precedence."""
     written = config.text("feed_forward_proj", "relu")
-    gated = written.startswith("gated-")
     # This name has always stood for the approximation.
-    name = "gelu_new" if written == "gated-gelu" else written.removeprefix("gated-")
+    of_both = "gelu_new" if written == "gated-gelu" else written.removeprefix("gated-")
+    name = config.text("dense_act_fn", of_both)
     if name not in _ACTIVATIONS:
-        config.reject("feed_forward_proj", f"must be one of {', '.join(_ACTIVATIONS)}, alone or after gated-")
-    return gated, _ACTIVATIONS[name]
+        owner = "dense_act_fn" if name != of_both else "feed_forward_proj"
+        config.reject(owner, f"must be one of {', '.join(_ACTIVATIONS)}, in feed_forward_proj alone or after gated-")
+    return config.boolean("is_gated_act", written.startswith("gated-")), _ACTIVATIONS[name]
 
 
 def _stored_names(config: TransformerConfig, parameters: Iterable[str]) -> dict[str, list[str]]:

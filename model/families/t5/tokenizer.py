@@ -5,7 +5,13 @@ import re
 from model.checkpoints.checkpoint import Languages, SourceTemplate, TokenizerFiles
 from model.checkpoints.hugging_face_files import CheckpointFolder, Settings, read_settings
 from model.checkpoints.language_codes import language_code, language_codes
-from model.families.tokenizer_reading import SENTENCEPIECE_FILES, TOKENIZER_JSON, PieceNumbers, read_tokenizer
+from model.families.tokenizer_reading import (
+    SENTENCEPIECE_FILES,
+    TOKENIZER_JSON,
+    PieceNumbers,
+    read_tokenizer,
+    template_of_class,
+)
 
 _TASK = re.compile(r"translation_([a-z]{2,3})_to_([a-z]{2,3})")
 _TARGET_TOKEN = re.compile(r"<2([A-Za-z_\-]+)>")
@@ -17,7 +23,8 @@ def read_t5_tokenizer(folder: CheckpointFolder) -> TokenizerFiles:
     has_pieces = any((folder.path / name).is_file() for name in (TOKENIZER_JSON, *SENTENCEPIECE_FILES))
     if settings.text("tokenizer_class", "").startswith("ByT5") and not has_pieces:
         return TokenizerFiles("bytes", {})
-    return read_tokenizer(folder, SourceTemplate(), PieceNumbers({}))
+    template = template_of_class(folder, SourceTemplate(), ("T5Tokenizer", "ByT5Tokenizer"))
+    return read_tokenizer(folder, template, PieceNumbers({}))
 
 
 def t5_languages(folder: CheckpointFolder, config: Settings) -> Languages:
@@ -41,10 +48,7 @@ def t5_languages(folder: CheckpointFolder, config: Settings) -> Languages:
             prompts[language_code(found[2])] = prefix
     if len(set(sources)) == 1:
         return Languages((sources[0],), tuple(prompts), prompts=prompts)
-    tokenizer = read_settings(folder.path / "tokenizer_config.json", required=False)
-    named = [tokenizer.text(name, "") for name in ("source_lang", "target_lang")]
-    source, target = ((language_code(written),) if written else () for written in named)
-    return Languages(source, target)
+    return Languages((), ())
 
 
 def _entries(listed: object) -> list[object]:

@@ -71,7 +71,7 @@ def test_two_vocabularies_relu_and_other_decoder_sizes_are_found_in_the_graphs(t
     folder = write_checkpoint(tmp_path / "in", {"d_model": 24} | options)
     config = folder / "config.json"
     written = json.loads(config.read_text("utf-8"))
-    config.write_text(json.dumps(written | {"normalize_before": True}), "utf-8")
+    config.write_text(json.dumps(written | {"norm_placement": "pre"}), "utf-8")
     shutil.copy(folder / "vocab.json", folder / "target_vocab.json")
     export_bundle(folder, tmp_path / "bundle", "int8")
     export_checkpoint(tmp_path / "bundle", tmp_path / "back")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.interface.errors import InvalidRequest
-from server.text.glossary import Glossary, capitalized_like, parse_entries
+from server.text.glossary import Glossary, capitalized_like
 from tests.linear_time import assert_linear_time
 from tests.server.text.glossary_reference import reference_target_terms
 
@@ -166,26 +166,6 @@ def test_a_translation_that_begins_with_a_term_begins_as_its_source_does() -> No
     assert capitalized_like("House for sale", "gebäude frei", [("gebäude",)]) == "Gebäude frei"
     assert capitalized_like("house for sale", "gebäude frei", [("gebäude",)]) == "gebäude frei"
     assert capitalized_like("House for sale", "ein gebäude", [("gebäude",)]) == "ein gebäude"
-
-
-def test_entries_are_read_from_tsv_and_csv() -> None:
-    assert parse_entries("a\tb\r\n\n c \t d\n", "\t") == {"a": "b", "c": "d"}
-    assert parse_entries("\ufeffa\tb\n", "\t") == parse_entries('\ufeff"a",b\n', ",") == {"a": "b"}
-    assert parse_entries('a,b\n"c, d","say ""e"""\nf,g,en,de\n', ",") == {"a": "b", "c, d": 'say "e"', "f": "g"}
-
-
-@pytest.mark.parametrize(
-    ("text", "separator", "message"),
-    [
-        ("a", "\t", "entry 1 of the glossary must be a term and its translation"),
-        ("a\tb\nc\t ", "\t", "entry 2 of the glossary must be"),
-        ("a\tb\na\tc", "\t", "entry 2 of the glossary repeats a term"),
-        ('a,"b', ",", "invalid CSV of glossary entries"),
-    ],
-)
-def test_invalid_entries_are_rejected(text: str, separator: str, message: str) -> None:
-    with pytest.raises(InvalidRequest, match=message):
-        parse_entries(text, separator)
 
 
 @pytest.mark.parametrize("entries", [{}, {"": "b"}, {"a": " "}, {"a" * 201: "b"}, {"a\tb": "c"}])

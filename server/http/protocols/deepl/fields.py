@@ -115,7 +115,11 @@ def formality_of(sent: Parameters, target: str) -> Formality | None:
 
 async def glossary_of(sent: Parameters, server: ServerState, source: str | None, target: str) -> Glossary | None:
     """Return the glossary that the request names. Raises `InvalidRequest` if it is missing or for other languages."""
-    names = [name for name in (*sent.texts("glossary_id"), *sent.texts("glossary_ids")) if name]
+    # A list in JSON, a repeated field, or names separated by commas, as clients send them in a form.
+    several = [name.strip() for value in sent.texts("glossary_ids") for name in value.split(",") if name.strip()]
+    if several and sent.text("glossary_id"):
+        raise InvalidRequest("Parameter 'glossary_id' cannot be used together with 'glossary_ids'.")
+    names = several or [name for name in sent.texts("glossary_id") if name]
     if not names:
         return None
     if len(names) > _MAX_GLOSSARIES:

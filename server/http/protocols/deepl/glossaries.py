@@ -8,23 +8,24 @@ from fastapi.responses import PlainTextResponse, Response
 from pydantic import BaseModel, Field
 
 from server.http.protocols.deepl.errors import deepl_responses
-from server.http.protocols.deepl.fields import language_code, one_of
+from server.http.protocols.deepl.fields import one_of
+from server.http.protocols.deepl.glossary_entries import SEPARATORS, language_pair, parse_entries
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import closes_forms, read_parameters
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest
-from server.text.glossary import parse_entries
 from server.translation.glossary_store import GlossaryInfo
 from server.translation.router import Router
 from server.translation.worker_threads import run_on_glossary_thread
 
 router = APIRouter(prefix="/v2", tags=["DeepL-compatible"], dependencies=[Depends(closes_forms)])
 
-SEPARATORS = {"tsv": "\t", "csv": ","}
-
 
 class GlossaryFields(BaseModel):
-    """Name and languages of a glossary; each line of `entries` has a term and its translation."""
+    """Name and languages of a glossary.
+
+    Each line of `entries` has a term and its translation; the languages of both may follow.
+    """
 
     name: str
     source_lang: str
@@ -91,12 +92,13 @@ async def create(request: Request) -> GlossaryAnswer:
         texts[name] = sent.text(name) or ""
         if not texts[name]:
             raise InvalidRequest(f"Parameter '{name}' not specified.")
-    pair = language_code(texts["source_lang"]).lower(), language_code(texts["target_lang"]).lower()
+    pair = language_pair(texts["source_lang"], texts["target_lang"])
     if pair not in glossary_pairs(model_router):
         raise InvalidRequest("Unsupported glossary source language and target language.")
     separator = SEPARATORS[one_of(sent, "entries_format", tuple(SEPARATORS)) or "tsv"]
-    entries = await run_on_glossary_thread(parse_entries, texts["entries"], separator)
-    return _response(await run_on_glossary_thread(server.stored_glossaries().create, texts["name"], *pair, entries))
+    found = await run_on_glossary_thread(parse_entries, texts["entries"], separator, pair)
+    create_glossary = server.stored_glossaries().create
+    return _response(await run_on_glossary_thread(create_glossary, texts["name"], *pair, found[pair]))
 
 
 @router.get("/glossaries", responses=deepl_responses(503))
@@ -132,8 +134,7 @@ async def delete(request: Request, glossary_id: str) -> None:
 def glossary_pairs(model_router: Router) -> list[tuple[str, str]]:
     """Return the pairs of languages that have a model of their own."""
     direct = (route for route in model_router.routes if route.pivot is None)
-    codes = ((language_code(route.source).lower(), language_code(route.target).lower()) for route in direct)
-    return sorted(set(codes))
+    return sorted({language_pair(route.source, route.target) for route in direct})
 
 
 def _response(info: GlossaryInfo) -> GlossaryAnswer:

@@ -8,13 +8,12 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
 from server.http.protocols.deepl.errors import deepl_responses
-from server.http.protocols.deepl.fields import language_code
-from server.http.protocols.deepl.glossaries import SEPARATORS, glossary_pairs
+from server.http.protocols.deepl.glossaries import glossary_pairs
+from server.http.protocols.deepl.glossary_entries import SEPARATORS, Dictionaries, language_pair, parse_entries
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import closes_forms, read_parameters
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest
-from server.text.glossary import parse_entries
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.glossary_store import GlossaryInfo
 from server.translation.multilingual_glossaries import (
@@ -29,7 +28,10 @@ router = APIRouter(prefix="/v3/glossaries", tags=["DeepL-compatible"], dependenc
 
 
 class DictionaryFields(BaseModel):
-    """Languages of a dictionary; each line of `entries` has a term and its translation."""
+    """Languages of a dictionary; each line of `entries` has a term and its translation.
+
+    Both languages may follow: such an entry belongs to the dictionary of these.
+    """
 
     source_lang: str
     target_lang: str
@@ -96,13 +98,16 @@ async def create(request: Request) -> MultilingualAnswer:
     """Store a glossary."""
     body = await _body(request)
     name = _text(body, "name")
-    dictionaries: dict[Pair, dict[str, str]] = {}
-    for pair, entries in await _dictionaries(request, body):
-        if pair in dictionaries:
+    dictionaries: Dictionaries = {}
+    given: set[Pair] = set()
+    for pair, found in await _dictionaries(request, body):
+        if pair in given:
             raise InvalidRequest(
                 f"`dictionaries` must have one entry for each pair. Given twice: {pair[0]} to {pair[1]}"
             )
-        dictionaries[pair] = entries
+        given.add(pair)
+        for its_pair, its_entries in found.items():
+            dictionaries.setdefault(its_pair, {}).update(its_entries)
     return _answer(await run_on_glossary_thread(_glossaries(request).create, name, dictionaries))
 
 
@@ -122,7 +127,7 @@ async def one(request: Request, glossary_id: str) -> MultilingualAnswer:
 @router.get("/{glossary_id}/entries", responses=deepl_responses(400, 404, 503))
 async def entries(request: Request, glossary_id: str, source_lang: str, target_lang: str) -> EntriesListAnswer:
     """Return the entries of the dictionary from and to these languages."""
-    pair = _pair(source_lang, target_lang)
+    pair = language_pair(source_lang, target_lang)
     glossary = await asyncio.to_thread(_glossaries(request).entries, glossary_id, pair)
     lines = "\n".join(f"{term}\t{translation}" for term, translation in glossary.entries.items())
     return EntriesListAnswer(dictionaries=[EntriesAnswer(source_lang=pair[0], target_lang=pair[1], entries=lines)])
@@ -142,8 +147,9 @@ async def change(request: Request, glossary_id: str) -> MultilingualAnswer:
         if not isinstance(name, str) or not name:
             raise InvalidRequest("Value for 'name' not supported.")
         await asyncio.to_thread(glossaries.rename, glossary_id, replace_lone_surrogates(name))
-    for pair, its_entries in added:
-        await run_on_glossary_thread(glossaries.merge, glossary_id, pair, its_entries)
+    for _, found in added:
+        for pair, its_entries in found.items():
+            await run_on_glossary_thread(glossaries.merge, glossary_id, pair, its_entries)
     return _answer(await asyncio.to_thread(glossaries.info, glossary_id))
 
 
@@ -154,14 +160,17 @@ async def change(request: Request, glossary_id: str) -> MultilingualAnswer:
 )
 async def replace(request: Request, glossary_id: str) -> DictionaryAnswer:
     """Replace the dictionary of a pair of languages, or add it."""
-    pair, its_entries = await _dictionary(request, await _body(request))
-    return _dictionary_answer(await run_on_glossary_thread(_glossaries(request).put, glossary_id, pair, its_entries))
+    # Only this dictionary is replaced, so a row of another pair is an error.
+    pair, found = await _dictionary(request, await _body(request), takes_others=False)
+    return _dictionary_answer(await run_on_glossary_thread(_glossaries(request).put, glossary_id, pair, found[pair]))
 
 
 @router.delete("/{glossary_id}/dictionaries", status_code=204, responses=deepl_responses(400, 404, 503))
 async def delete_dictionary(request: Request, glossary_id: str, source_lang: str, target_lang: str) -> None:
     """Delete the dictionary of a pair of languages."""
-    await asyncio.to_thread(_glossaries(request).delete_dictionary, glossary_id, _pair(source_lang, target_lang))
+    await asyncio.to_thread(
+        _glossaries(request).delete_dictionary, glossary_id, language_pair(source_lang, target_lang)
+    )
 
 
 @router.delete("/{glossary_id}", status_code=204, responses=deepl_responses(404, 503))
@@ -181,25 +190,28 @@ async def _body(request: Request) -> dict[str, object]:
     return sent.as_json()
 
 
-async def _dictionaries(request: Request, body: dict[str, object]) -> list[tuple[Pair, dict[str, str]]]:
+async def _dictionaries(request: Request, body: dict[str, object]) -> list[tuple[Pair, Dictionaries]]:
     given = body.get("dictionaries")
     if not isinstance(given, list) or not 1 <= len(given) <= MAX_DICTIONARIES:
         raise InvalidRequest(f"`dictionaries` must be a list of 1 to {MAX_DICTIONARIES} dictionaries")
-    return [await _dictionary(request, each) for each in given]
+    return [await _dictionary(request, each, takes_others=True) for each in given]
 
 
-async def _dictionary(request: Request, given: object) -> tuple[Pair, dict[str, str]]:
+async def _dictionary(request: Request, given: object, *, takes_others: bool) -> tuple[Pair, Dictionaries]:
+    """Return the pair of a dictionary, and its entries by the pairs that they are for."""
     if not isinstance(given, dict):
         raise InvalidRequest("an entry of `dictionaries` must be an object")
     source, target, its_entries = (_text(given, name) for name in ("source_lang", "target_lang", "entries"))
-    pair = _pair(source, target)
+    pair = language_pair(source, target)
     _, model_router = server_state(request).accept()
-    if pair not in glossary_pairs(model_router):
+    pairs = glossary_pairs(model_router)
+    if pair not in pairs:
         raise InvalidRequest("Unsupported glossary source language and target language.")
     entries_format = given.get("entries_format") or "tsv"
     if not isinstance(entries_format, str) or entries_format not in SEPARATORS:
         raise InvalidRequest("Value for 'entries_format' not supported.")
-    return pair, await run_on_glossary_thread(parse_entries, its_entries, SEPARATORS[entries_format])
+    others = pairs if takes_others else ()
+    return pair, await run_on_glossary_thread(parse_entries, its_entries, SEPARATORS[entries_format], pair, others)
 
 
 def _text(given: Mapping[str, object], name: str) -> str:
@@ -208,10 +220,6 @@ def _text(given: Mapping[str, object], name: str) -> str:
     if not isinstance(value, str) or not value:
         raise InvalidRequest(f"Parameter '{name}' not specified.")
     return replace_lone_surrogates(value)
-
-
-def _pair(source: str, target: str) -> Pair:
-    return language_code(source).lower(), language_code(target).lower()
 
 
 def _dictionary_answer(info: GlossaryInfo) -> DictionaryAnswer:

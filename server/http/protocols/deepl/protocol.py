@@ -1,16 +1,23 @@
 """The DeepL-compatible protocol as a value for the registry."""
 
-from server.http.protocols.deepl import documents, glossaries, multilingual, texts
+from server.http.protocols.deepl import documents, glossaries, languages, multilingual, texts
 from server.http.protocols.deepl.errors import DEEPL
 from server.http.protocols.protocol import Protocol
 
 DEEPL_PROTOCOL = Protocol(
     name="deepl",
-    routers=(texts.router, documents.router, glossaries.router, multilingual.router),
+    routers=(texts.router, languages.router, documents.router, glossaries.router, multilingual.router),
     error_format=DEEPL,
     paths=("/v2/", "/v3/"),
     upload_paths=(documents.PATH,),
     # The progress and the content of a document are POST requests.
-    engine_free_paths=(f"{documents.PATH}/", "/v2/glossaries", "/v3/glossaries", "/v2/languages", "/v2/usage"),
+    engine_free_paths=(
+        f"{documents.PATH}/",
+        "/v2/glossaries",
+        "/v3/glossaries",
+        "/v2/languages",
+        "/v3/languages",
+        "/v2/usage",
+    ),
     key_parameter="auth_key",
 )

@@ -1,4 +1,4 @@
-"""DeepL-compatible routes for texts, languages and usage."""
+"""DeepL-compatible routes for texts and usage."""
 
 import re
 from typing import Literal
@@ -14,7 +14,6 @@ from server.http.protocols.deepl.fields import (
     names_of,
     one_of,
     source_tag,
-    target_codes,
     target_tag,
     warn_of_ignored,
 )
@@ -24,8 +23,7 @@ from server.http.requests.translation_call import run_translation
 from server.http.state import ServerState, request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest, TextTooLong
-from server.text.formality import has_formality
-from server.text.language_tags import display_name, match_language
+from server.text.language_tags import match_language
 from server.text.readers.pieces import MarkupOptions
 from server.translation.service import AUTO, TranslationOutcome
 from server.translation.types import TranslationRequest
@@ -36,15 +34,20 @@ _MAX_BODY_BYTES = 128 * 1024
 _UNLIMITED_CHARACTERS = 1_000_000_000_000  # the value that DeepL returns for unlimited accounts
 
 _LINE_BREAK = re.compile(r"(?<=\S)[ \t]*(?:\r\n|\r|\n)[ \t]*(?=\S)")  # a single line break, not a blank line
+# A line that begins with a bullet, a number or a letter: "- ", "2. ", "(b) ".
+_LIST_ITEM = re.compile(r"^[ \t]*(?=(?:[^\w\s\"'“„«(¿¡]|\(?(?:\d{1,3}|[^\W\d_])[.)])[ \t]+\S)", re.MULTILINE)
+_MIN_LIST_ITEMS = 2  # one may be a sentence that goes on with a number
 _QUALITY_BEAMS = 4  # minimum with model_type quality_optimized
 
+_NOT_WELL_FORMED = "not well-formed XML"  # in the message of an error
 _SPLITTINGS = ("0", "1", "nonewlines")
 # Fields beside those of `TranslateFields` that have an effect, or need none.
 _OTHER_FIELDS = (
-    "auth_key", "enable_beta_languages", "glossary_ids", "ignore_tags", "model_type", "non_splitting_tags",
-    "outline_detection", "show_billed_characters", "splitting_tags", "tag_handling_version",
+    "auth_key", "enable_beta_languages", "ignore_tags", "model_type", "non_splitting_tags", "outline_detection",
+    "show_billed_characters", "splitting_tags",
 )  # fmt: skip
 ModelType = Literal["quality_optimized", "latency_optimized"]
+TagVersion = Literal["v1", "v2"]
 
 
 class TranslateFields(BaseModel):
@@ -55,12 +58,14 @@ class TranslateFields(BaseModel):
     source_lang: str | None = Field(None, description="language of the texts; default: each is detected")
     context: str | None = Field(None, description="accepted and ignored")
     split_sentences: Literal["0", "1", "nonewlines"] | None = Field(
-        None, description="nonewlines: a sentence may continue on the next line; 0 has the same effect"
+        None, description="nonewlines: a sentence may continue on the next line, items of a list apart; 0 equals it"
     )
     preserve_formatting: bool | None = None
     formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] | None = None
     glossary_id: str | None = None
+    glossary_ids: list[str] | None = Field(None, description="up to five glossaries; a term of several is the first's")
     tag_handling: Literal["xml", "html"] | None = None
+    tag_handling_version: Literal["v1", "v2"] | None = Field(None, description="accepted and returned; equal in effect")
     splitting_tags: list[str] | None = Field(None, description="elements that end a sentence")
     non_splitting_tags: list[str] | None = Field(None, description="elements within sentences")
     ignore_tags: list[str] | None = Field(None, description="elements that are not translated")
@@ -77,20 +82,13 @@ class TranslationAnswer(BaseModel):
     text: str
     billed_characters: int
     model_type_used: ModelType | None = None
+    tag_handling_version: TagVersion | None = None
 
 
 class TranslationsAnswer(BaseModel):
     """The translations in the order of the texts."""
 
     translations: list[TranslationAnswer]
-
-
-class LanguageAnswer(BaseModel):
-    """Language; `supports_formality` is present for targets."""
-
-    language: str
-    name: str
-    supports_formality: bool | None = None
 
 
 class UsageAnswer(BaseModel):
@@ -126,7 +124,7 @@ async def translate(request: Request, response: Response) -> TranslationsAnswer:
     model_texts = texts
     if not tag_handling and one_of(sent, "split_sentences", _SPLITTINGS) in ("0", "nonewlines"):
         # In HTML and XML a line break is white space already.
-        model_texts = tuple(_LINE_BREAK.sub(" ", text) for text in texts)
+        model_texts = tuple(map(_with_joined_lines, texts))
     translation = TranslationRequest(
         model_texts,
         "",
@@ -143,27 +141,14 @@ async def translate(request: Request, response: Response) -> TranslationsAnswer:
     )
     # A text in the target language stays as it is; detection also finds the texts of which `source_lang` is wrong.
     is_detected = source is None or match_language(source, [target]) is not None
-    outcome = await run_translation(request, translation, AUTO if is_detected else source, target)
+    try:
+        outcome = await run_translation(request, translation, AUTO if is_detected else source, target)
+    except InvalidRequest as error:
+        if tag_handling == "xml" and _NOT_WELL_FORMED in str(error):
+            raise _of_tag_handling(error) from error
+        raise
     server.num_characters_billed += translation.num_characters
-    return _response(outcome, texts, source, model_type)
-
-
-@router.head("/languages", include_in_schema=False)
-@router.get("/languages", response_model_exclude_none=True, responses=deepl_responses(400, 503))
-@router.post("/languages", response_model_exclude_none=True, include_in_schema=False)
-async def languages(request: Request, type: str | None = None) -> list[LanguageAnswer]:  # noqa: A002
-    """Return the source languages (`type=source`, the default) or the target languages (`type=target`)."""
-    server = server_state(request)
-    sent = await read_parameters(request, 50)
-    kind = one_of(sent, "type", ("source", "target")) or type or "source"
-    _, model_router = server.accept()
-    if kind == "source":
-        codes = dict.fromkeys(language_code(tag) for tag in sorted(model_router.source_languages))
-        return [LanguageAnswer(language=code, name=display_name(code)) for code in codes]
-    codes = dict.fromkeys(code for tag in sorted(model_router.target_languages) for code in target_codes(tag))
-    return [
-        LanguageAnswer(language=code, name=display_name(code), supports_formality=has_formality(code)) for code in codes
-    ]
+    return _response(outcome, texts, source, model_type, _tag_version(sent) if tag_handling else None)
 
 
 @router.get("/usage")
@@ -180,11 +165,32 @@ async def usage(request: Request) -> UsageAnswer:
     )
 
 
+def _with_joined_lines(text: str) -> str:
+    """Return a text whose lines are joined, except for the items of a list."""
+    items = {match.end() for match in _LIST_ITEM.finditer(text.replace("\r", "\n"))}
+    if len(items) < _MIN_LIST_ITEMS:
+        items = set()
+    return _LINE_BREAK.sub(lambda match: match[0] if match.end() in items else " ", text)
+
+
 def _model_type(sent: Parameters) -> ModelType | None:
     model_type = one_of(sent, "model_type", ("quality_optimized", "prefer_quality_optimized", "latency_optimized"))
     if model_type is None:
         return None
     return "latency_optimized" if model_type == "latency_optimized" else "quality_optimized"
+
+
+def _tag_version(sent: Parameters) -> TagVersion:
+    """Return the version of tag handling, of which there is one: XML is read strictly, as in v2."""
+    return "v1" if one_of(sent, "tag_handling_version", ("v1", "v2")) == "v1" else "v2"
+
+
+def _of_tag_handling(error: InvalidRequest) -> InvalidRequest:
+    """Return an error of XML that is not well-formed in the words of this protocol, whose field is not `format`."""
+    place = str(error).partition("; format html")[0]
+    return InvalidRequest(
+        f"Tag handling parsing failed, please check input: {place}. With tag_handling=html it need not be well-formed."
+    )
 
 
 def _beam_size(model_type: ModelType | None, server: ServerState) -> int | None:
@@ -198,7 +204,7 @@ def _beam_size(model_type: ModelType | None, server: ServerState) -> int | None:
 def _check_accepted(sent: Parameters) -> None:
     """Raise `InvalidRequest` for invalid values."""
     one_of(sent, "split_sentences", _SPLITTINGS)
-    one_of(sent, "tag_handling_version", ("v1", "v2"))
+    _tag_version(sent)
     for name in ("preserve_formatting", "outline_detection", "show_billed_characters"):
         try:
             sent.flag(name)
@@ -207,7 +213,11 @@ def _check_accepted(sent: Parameters) -> None:
 
 
 def _response(
-    outcome: TranslationOutcome, texts: tuple[str, ...], source: str | None, model_type: ModelType | None
+    outcome: TranslationOutcome,
+    texts: tuple[str, ...],
+    source: str | None,
+    model_type: ModelType | None,
+    tag_version: TagVersion | None,
 ) -> TranslationsAnswer:
     translations = []
     for index, translation in enumerate(outcome.result.translations):
@@ -220,6 +230,7 @@ def _response(
                 text=translation.text,
                 billed_characters=len(texts[index]),
                 model_type_used=model_type,
+                tag_handling_version=tag_version,
             )
         )
     return TranslationsAnswer(translations=translations)

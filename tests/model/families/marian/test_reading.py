@@ -11,6 +11,7 @@ from torch import Tensor
 from model.checkpoints.hugging_face_files import CheckpointError
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
+from model.positions import sinusoidal_positions
 from tests.model.random_models import Options, save_marian
 
 ODD_CONFIGS: list[dict[str, object]] = [
@@ -104,8 +105,8 @@ def test_pickled_weights_give_the_same_model_as_safetensors(tmp_path: Path) -> N
     # What older checkpoints hold besides: every name of the tied weight, and the tables of positions.
     weights["model.encoder.embed_tokens.weight"] = weights["model.decoder.embed_tokens.weight"] = shared
     weights["lm_head.weight"] = shared
-    weights["model.encoder.embed_positions.weight"] = torch.zeros(24, 12)
-    weights["model.decoder.embed_positions.weight"] = torch.zeros(24, 12)
+    weights["model.encoder.embed_positions.weight"] = sinusoidal_positions(24, 12, "halves")
+    weights["model.decoder.embed_positions.weight"] = sinusoidal_positions(24, 12, "halves")
     torch.save(weights, saved.folder / "pytorch_model.bin")
     (saved.folder / "model.safetensors").unlink()
 
@@ -176,7 +177,7 @@ def test_a_missing_tied_weight_is_reported_with_every_name_it_may_have(tmp_path:
 @pytest.mark.parametrize(
     ("file_name", "changes", "message"),
     [
-        ("config.json", {"static_position_embeddings": False}, "`static_position_embeddings` must be true"),
+        ("config.json", {"norm_placement": "both"}, '`norm_placement` must be post or pre. Given: "both"'),
         (
             "config.json",
             {"activation_function": "quick_gelu"},

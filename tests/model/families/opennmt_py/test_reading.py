@@ -7,7 +7,7 @@ import pytest
 import torch
 from ctranslate2.converters import OpenNMTPyConverter
 
-from export.checkpoint_checks import ExportError
+from export.checkpoint_checks import ExportError, with_checked_tasks
 from export.tokenizer_checks import require_tokenizer
 from model.checkpoints.errors import CheckpointError
 from model.checkpoints.weights import build_model
@@ -15,7 +15,7 @@ from model.families.registry import read_checkpoint
 from model.positions import sinusoidal_positions
 from tests.export.tiny_checkpoint import train_sentencepiece
 from tests.model.families.ctranslate2.conversions import greedy
-from tests.model.random_models import small_model
+from tests.model.random_models import save_marian, small_model
 
 SPECIAL = ["<unk>", "<blank>", "<s>", "</s>"]
 D_MODEL, NUM_STEPS = 24, 12
@@ -189,6 +189,25 @@ def test_one_of_several_files_must_be_named_and_those_of_macos_are_none(tmp_path
     with pytest.raises(CheckpointError, match=r"has 2 checkpoints: model\.pt step_5000\.pt; name one .*/model\.pt$"):
         read_checkpoint(file.parent)
     assert read_checkpoint(file).provenance.family == "opennmt-py"
+
+
+def test_a_file_in_a_checkpoint_of_hugging_face_is_none_of_this_format(tmp_path: Path) -> None:
+    folder = save_marian(tmp_path / "marian", {}).folder
+    torch.save({"state": {}}, folder / "optimizer.pt")
+    assert read_checkpoint(folder).provenance.family == "marian"
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"has no weights; expected one of model\.safetensors"):
+        read_checkpoint(folder)
+    file, _ = _write(tmp_path / "trained", ties=True, qkv_biases=True, activation="relu")
+    file.with_name("config.json").write_text('{"save_data": "run"}', "utf-8")
+    assert read_checkpoint(file.parent).provenance.family == "opennmt-py"
+
+
+def test_languages_are_those_of_tokenizer_config_json(tmp_path: Path) -> None:
+    file, _ = _write(tmp_path / "trained", ties=True, qkv_biases=True, activation="relu")
+    file.with_name("tokenizer_config.json").write_text('{"source_lang": "eng", "target_lang": "nob"}', "utf-8")
+    languages = with_checked_tasks(read_checkpoint(file)).languages
+    assert (languages.source, languages.target) == (("en",), ("nb",))
 
 
 def test_a_tokenizer_that_is_no_sentencepiece_model_is_an_error(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.quality.random_models import random_marian
+from benchmarks.quality.random_models import random_model
 from bundle import tensors as names
 from bundle.loading import Bundle
 from export.bundle_description import describe_bundle
@@ -16,7 +16,7 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.weights import build_model
 from model.families.own.reading import read_own_model
 from model.families.registry import read_checkpoint
-from tests.end_to_end.exported import write_recurrent_model
+from tests.end_to_end.exported import write_own_model
 from tests.made_once import made_once
 
 
@@ -44,14 +44,14 @@ def recurrent_layouts(tmp_path_factory: pytest.TempPathFactory) -> Layouts:
 
 def _marian(folder: Path) -> Checkpoint:
     if not (folder / "checkpoint").exists():
-        random_marian(1, 2, folder / "checkpoint")
+        random_model("marian", 1, 2, folder / "checkpoint")
     return read_checkpoint(folder / "checkpoint")
 
 
 def _recurrent(folder: Path) -> Checkpoint:
     written = folder / "checkpoint"
     if not written.exists():
-        write_recurrent_model(written, {"num_heads": 3, "d_model": 36})
+        write_own_model(written, {"num_heads": 3, "d_model": 36})
     return read_own_model(written / "model.json", written / "model.safetensors")
 
 

@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from server.http.app import create_app
 from server.operations.settings import Settings
-from tests.fakes.echo import EchoGenerator
+from tests.fakes.echo import EchoFor, EchoGenerator
 
 PATH = "/v3/glossaries"
 
@@ -153,3 +153,39 @@ def test_texts_have_no_lone_surrogates(client: TestClient) -> None:
     dictionary = '{"source_lang": "en", "target_lang": "de", "entries": "\\ud800\\tb"}'
     assert client.put(f"{PATH}/{glossary_id}/dictionaries", content=dictionary, headers=headers).status_code == 200
     assert _entries(client, glossary_id) == "\N{REPLACEMENT CHARACTER}\tb"
+
+
+@pytest.fixture
+def both_ways(echo_for: EchoFor) -> Iterator[TestClient]:
+    with TestClient(create_app(Settings(), [echo_for("en", "de"), echo_for("de", "en")])) as client:
+        yield client
+
+
+def _counts(client: TestClient, glossary_id: str) -> dict[str, int]:
+    dictionaries = client.get(f"{PATH}/{glossary_id}").json()["dictionaries"]
+    return {f"{each['source_lang']}-{each['target_lang']}": each["entry_count"] for each in dictionaries}
+
+
+def test_entries_with_languages_go_into_the_dictionary_of_these(both_ways: TestClient) -> None:
+    entries = "lid,Deckel,EN,DE\nDeckel,lid,DE,EN\nPfanne,pan,DE,EN\n"
+    glossary_id = _created(both_ways, _dictionary(entries, entries_format="csv"))
+    assert _counts(both_ways, glossary_id) == {"en-de": 1, "de-en": 2}
+    added = _dictionary("pan,Pfanne\nTopf,pot,DE,EN\n", entries_format="csv")
+    assert both_ways.patch(f"{PATH}/{glossary_id}", json={"dictionaries": [added]}).status_code == 200
+    assert _counts(both_ways, glossary_id) == {"en-de": 2, "de-en": 3}
+    assert _entries(both_ways, glossary_id) == "lid\tDeckel\npan\tPfanne"
+
+
+def test_one_table_may_be_given_for_both_directions(both_ways: TestClient) -> None:
+    entries = "lid,Deckel,EN,DE\nDeckel,lid,DE,EN\n"
+    back = {"source_lang": "DE", "target_lang": "EN"}
+    dictionaries = [_dictionary(entries, entries_format="csv"), _dictionary(entries, entries_format="csv", **back)]
+    assert _counts(both_ways, _created(both_ways, *dictionaries)) == {"en-de": 1, "de-en": 1}
+
+
+def test_a_dictionary_is_not_replaced_by_a_table_that_has_another_pair_too(both_ways: TestClient) -> None:
+    glossary_id = _created(both_ways)
+    table = _dictionary("lid,Deckel,EN,DE\nDeckel,lid,DE,EN\n", entries_format="csv")
+    answer = both_ways.put(f"{PATH}/{glossary_id}/dictionaries", json=table)
+    assert (answer.status_code, "entry 2 of the glossary is from de to en" in answer.text) == (400, True)
+    assert _entries(both_ways, glossary_id) == "Tea\tTee"

@@ -173,16 +173,6 @@ def test_failures_have_the_protocols_shape_too(client: TestClient, echoes: list[
     assert client.get("/v3/nothing").json()["message"]
 
 
-def test_languages(client: TestClient) -> None:
-    source = [{"language": "DE", "name": "German"}, {"language": "EN", "name": "English"}]
-    assert client.get("/v2/languages").json() == source
-    targets = client.request("GET", "/v2/languages", data={"type": "target"}).json()
-    assert [each["language"] for each in targets] == ["DE", "EN-GB", "EN-US", "PT-PT", "PT-BR"]
-    assert [each["supports_formality"] for each in targets] == [True, False, False, True, True]
-    assert client.post("/v2/languages", json={"type": "target"}).json() == targets
-    assert client.get("/v2/languages?type=both").status_code == 400
-
-
 def _create(client: TestClient, **changed: object) -> dict[str, object]:
     fields = {"name": "Drinks", "source_lang": "en", "target_lang": "DE", "entries": ENTRIES, "entries_format": "tsv"}
     answer: dict[str, object] = client.post("/v2/glossaries", json=fields | changed).json()
@@ -212,6 +202,26 @@ def test_of_several_glossaries_the_first_that_has_a_term_counts(
     assert len(phrases) == 2
 
 
+def test_glossaries_are_named_in_a_list_or_with_commas(client: TestClient, echoes: list[EchoGenerator]) -> None:
+    first, second = (str(_create(client, entries=entries)["glossary_id"]) for entries in ("tea\tTee", "cup\tTasse"))
+    fields = {"text": "Tea in a cup.", "target_lang": "DE", "source_lang": "EN"}
+    named: list[dict[str, object]] = [
+        {"json": fields | {"glossary_ids": [first, second]}},
+        {"json": fields | {"glossary_ids": f"{first},{second}"}},
+        {"data": fields | {"glossary_ids": f"{first}, {second}"}},
+        {"data": fields | {"glossary_ids": [first, second]}},
+    ]
+    for sent in named:
+        answer = client.post("/v2/translate", headers={"Cache-Control": "no-cache"}, **sent)  # type: ignore[arg-type]
+        assert answer.status_code == 200, answer.text
+    assert [len(batch[0].params.required_terms) for batch in echoes[0].batches] == [2] * len(named)
+    both = client.post("/v2/translate", json=fields | {"glossary_id": first, "glossary_ids": [second]})
+    assert both.status_code == 400
+    assert "cannot be used together" in both.json()["message"]
+    many = client.post("/v2/translate", json=fields | {"glossary_ids": ",".join([first] * 6)})
+    assert "at most 5 entries. Given: 6" in many.json()["message"]
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -219,6 +229,10 @@ def test_of_several_glossaries_the_first_that_has_a_term_counts(
         ({"entries": ""}, "Parameter 'entries' not specified."),
         ({"entries": "tea"}, "entry 1 of the glossary must be a term and its translation"),
         ({"entries": "tea\tTee\ntea\tThee"}, "entry 2 of the glossary repeats a term: 'tea'"),
+        (
+            {"entries": "tea,Tee,EN,DE\nMilch,milk,DE,EN\n", "entries_format": "csv"},
+            "entry 2 of the glossary is from de to en. Must be: en to de",
+        ),
         ({"entries_format": "xls"}, "Value for 'entries_format' not supported."),
         ({"target_lang": "fr"}, "Unsupported glossary source language and target language."),
         ({"source_lang": "de", "target_lang": "pt"}, "Unsupported glossary source language and target language."),

@@ -1,4 +1,7 @@
-"""Native operators with drawn shapes: each row has the same bits alone and in a batch. `make sanitize` runs it."""
+"""Native operators with drawn shapes: each row has the same bits alone and in a batch.
+
+`make sanitize` draws more of them, with NUM_SHAPES.
+"""
 
 import os
 
@@ -9,7 +12,7 @@ from export.int8 import operators
 from tests.kernels.batches import MAKERS, Sizes
 from tests.kernels.operator_sessions import Arrays, OneOperator
 
-NUM_SHAPES = int(os.environ.get("NUM_SHAPES", "40"))
+NUM_SHAPES = int(os.environ.get("NUM_SHAPES", "25"))
 
 pytestmark = pytest.mark.usefixtures("instruction_set")
 
@@ -23,7 +26,8 @@ def _sizes(numbers: np.random.Generator) -> Sizes:
         inputs=drawn(1, 40, 4),
         outputs=drawn(1, 200),
         vocab=drawn(500, 3000),
-        head_dim=drawn(1, 12, 8),
+        heads=drawn(1, 16) if numbers.integers(3) else 1,
+        head_dim=drawn(1, 256) if numbers.integers(3) else drawn(1, 32, 8),
         positions=drawn(1, 50),
     )
 
