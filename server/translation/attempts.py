@@ -180,7 +180,7 @@ class Attempts:
             sentence.unit, start, end, means, self._masks,
             is_unspaced=self._is_unspaced,
             is_fragment=is_fragment,
-            is_shouted=self._repairs.is_shouted(text),
+            is_shouted=self._repairs.is_shouted(sentence.unit.masked(" ", start, end)),
             edits_of=partial(self._edits, text) if localizes else None,
         )  # fmt: skip
 
