@@ -3,16 +3,16 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
-from urllib.parse import urljoin
 
-from library.names import language_tag
 from model.checkpoints.archives import PACKED, unpacked
 from model.checkpoints.download import Progress, RemoteFile, download
 from model.checkpoints.errors import CheckpointError
+from server.text.language_tags import match_language
 
 REGISTRY_URL: Final = (
     "https://storage.googleapis.com/moz-fx-translations-data--303e-prod-translations-data/db/models.json"
@@ -67,13 +67,13 @@ class RegistryModel:
 def parse_registry(content: object, base: str) -> list[RegistryModel]:
     """Return the complete models of a registry. Raises `CheckpointError` for another content.
 
-    `base` is the address below which the attachments of Remote Settings are; `models.json` names its own.
+    `base` is the address, or the local folder, below which the files are; `models.json` can name its own.
     """
     if isinstance(content, Mapping) and isinstance(content.get("models"), Mapping):
         listed = content["models"].values()
         entries = [entry for group in listed if isinstance(group, list) for entry in group]
         own_base = content.get("baseUrl")
-        found = [_of_entry(entry, own_base if isinstance(own_base, str) else base) for entry in entries]
+        found = [_of_entry(entry, _below(base, own_base) if isinstance(own_base, str) else base) for entry in entries]
     elif isinstance(content, Mapping) and isinstance(content.get("data"), list):
         found = _of_records(content["data"], base)
     else:
@@ -85,7 +85,7 @@ def choose_model(models: Sequence[RegistryModel], source: str, target: str, tier
     """Return the best released model of a pair: the best tier, then the newest version. Raises `CheckpointError`."""
     pair = models_of_pair(models, source, target)
     if not pair:
-        targets = sorted({model.target for model in models if model.source == source})
+        targets = sorted({model.target for model in models if match_language(source, [model.source])})
         listed = f"Available from {source}: {' '.join(targets)}" if targets else f"No model translates from {source}"
         raise CheckpointError(f"the registry has no model for {source}-{target}. {listed}")
     pair = [model for model in pair if model.is_release] or pair
@@ -97,12 +97,17 @@ def choose_model(models: Sequence[RegistryModel], source: str, target: str, tier
 
 
 def models_of_pair(models: Sequence[RegistryModel], source: str, target: str) -> list[RegistryModel]:
-    """Return the models that translate from `source` to `target`, which are written as in a pair."""
-    wanted = (language_tag(source), language_tag(target))
-    return [model for model in models if (language_tag(model.source), language_tag(model.target)) == wanted]
+    """Return the models that translate from `source` to `target`; languages match as in requests to the server."""
+    found = [
+        model for model in models if match_language(source, [model.source]) and match_language(target, [model.target])
+    ]
+    source_tag = match_language(source, [model.source for model in found])
+    found = [model for model in found if model.source == source_tag]
+    target_tag = match_language(target, [model.target for model in found])
+    return [model for model in found if model.target == target_tag]
 
 
-def fetch_model(model: RegistryModel, folder: Path, progress: Progress, fetch: Callable[..., Path] = download) -> None:
+def fetch_model(model: RegistryModel, folder: Path, progress: Progress) -> None:
     """Download the files of a model into a folder, uncompressed and checked, with Mozilla's `metadata.json`.
 
     Files that are there already are checked and kept. Raises `CheckpointError` for a file with another size or hash.
@@ -112,7 +117,7 @@ def fetch_model(model: RegistryModel, folder: Path, progress: Progress, fetch: C
         path = folder / file.name
         if path.is_file() and file.sha256 and not _problem(path, file):
             continue
-        packed = fetch(file.remote, folder / Path(file.remote.url.partition("?")[0]).name, progress)
+        packed = fetch_file(file.remote, folder / Path(file.remote.url.partition("?")[0]).name, progress)
         if packed != path:
             _unpack(packed, path, file)
         if problem := _problem(path, file):
@@ -169,7 +174,7 @@ def _of_entry(entry: object, base: str) -> RegistryModel | None:
     for name, kind in _KINDS.items():
         listed = entry["files"].get(name)
         if isinstance(listed, Mapping) and isinstance(listed.get("path"), str):
-            url = f"{base.rstrip('/')}/{listed['path'].lstrip('/')}"
+            url = _below(base, listed["path"])
             size, digest = _size(listed.get("uncompressedSize")), _digest(listed.get("uncompressedHash"))
             files.append(RegistryFile(kind, _file_name(listed["path"]), RemoteFile(url), size, digest))
     return RegistryModel(
@@ -199,7 +204,7 @@ def _of_records(records: Sequence[object], base: str) -> list[RegistryModel | No
         if not all(isinstance(text, str) for text in texts) or tier not in TIERS or kind not in _KINDS.values():
             continue
         remote = RemoteFile(
-            urljoin(base.rstrip("/") + "/", str(location)),
+            _below(base, str(location)),
             _size(attachment.get("size")),
             _digest(attachment.get("hash")),
         )
@@ -216,6 +221,23 @@ def _of_records(records: Sequence[object], base: str) -> list[RegistryModel | No
             model = replace(model, files=(*model.files, file))
         models[key] = model
     return list(models.values())
+
+
+def _below(base: str, location: str) -> str:
+    """Return the address of a location below a base; that of a location with a scheme is its own."""
+    return location if location.startswith(("http://", "https://")) else f"{base.rstrip('/')}/{location.lstrip('/')}"
+
+
+def fetch_file(file: RemoteFile, path: Path, progress: Progress) -> Path:
+    """Download a file, or copy it from the folder of a local registry. Raises `CheckpointError`."""
+    if "://" in file.url:
+        return download(file, path, progress)
+    if ".." in Path(file.url).parts:
+        raise CheckpointError(f"the registry names a file outside its folder: {file.url}")
+    try:
+        return Path(shutil.copyfile(file.url, path))
+    except OSError as error:
+        raise CheckpointError(f"{file.url}: {error.strerror}; files are next to a local registry") from error
 
 
 def _file_name(path: str) -> str:

@@ -164,7 +164,10 @@ def _pull_registered(
         models = models or read_registry(address, home)
         chosen = choose_model(models, pair[1], pair[2], options.tier)
         version = chosen.version
-        report(f"downloading {name}, tier {chosen.tier}{f', version {version}' if version else ''}, licence: {LICENCE}")
+        languages = f"{language_tag(chosen.source)}-{language_tag(chosen.target)}"
+        written = name if languages == f"{language_tag(pair[1])}-{language_tag(pair[2])}" else f"{name} as {languages}"
+        described = f"tier {chosen.tier}{f', version {version}' if version else ''}"
+        report(f"downloading {written}, {described}, licence: {LICENCE}")
         fetch_model(chosen, files, progress)
         if options.download_only:
             return files
@@ -173,9 +176,9 @@ def _pull_registered(
             fetched = _Fetched(files, origin, f"{key}@{version}" if version else key)
             staged = temporary / "bundle"
             model = ModelName("path", name)
-            source, target = language_tag(pair[1]), language_tag(pair[2])
-            languages = replace(options, source=options.source or [source], target=options.target or [target])
-            _make_bundle(fetched, staged, model, languages, report)
+            source, target = language_tag(chosen.source), language_tag(chosen.target)
+            named = replace(options, source=options.source or [source], target=options.target or [target])
+            _make_bundle(fetched, staged, model, named, report)
             home.add(staged, folder, _with_languages(origin, options))
         shutil.rmtree(files)
     return folder

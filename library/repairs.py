@@ -1,4 +1,4 @@
-"""What each repair of a bundle gains for one pair of languages, and what it costs in decoding.
+"""Gain of each repair of a bundle for one pair of languages, and its cost in decoding.
 
 Sentences are translated without and with it. Those that it changed are compared by their chrF with the references.
 """

@@ -25,6 +25,7 @@ _CERTAIN = 0.9  # the confidence of a language that is certain, of a text with e
 _CERTAIN_OF_TWO = 0.97
 _CERTAIN_OF_ALL = 0.9
 _MIN_WORDS = 3
+_MIN_HALVES = 60  # characters of a text whose second half is looked at by itself
 _FIRST_LOOK = 100  # characters; a text that does not begin in the target language is not in it
 
 # Languages whose label in the model differs from their tag.
@@ -140,6 +141,9 @@ class TargetDetector:
             label, probability = identifier.classify(part)
             if label != self._target or probability < _CERTAIN_OF_TWO:
                 return False
+        # A second half in the source language is outweighed by a longer first one.
+        if len(words) > _MIN_HALVES and identifier.classify(words[len(words) // 2 :])[0] != self._target:
+            return False
         label, probability = load_identifier().classify(words)
         return bool(label == self._target and probability >= _CERTAIN_OF_ALL)
 

@@ -19,22 +19,44 @@ _CLIENT_TAGS = {
 }
 _TRADITIONAL = frozenset({"hant", "tw", "hk", "mo"})
 _NAME_LOCALES = ("zh", "en")  # prompts and extensions name languages in these two
-_MACROLANGUAGES = {"nb": "no", "nn": "no"}  # without a model for one, the other serves
+_MACROLANGUAGES = {"nb": "no", "nn": "no"}  # without a model for one, another serves, the first ones before others
 
 
 def match_language(tag: str, languages: Sequence[str]) -> str | None:
     """Return the language that `tag` matches, or None.
 
     Compared without regard to case and `_` against `-`: the same tag first, then another spelling of it ("iw", "heb"
-    and "Hebrew" find "he", "zh-TW" finds "zh-Hant"), then the same primary language, so that "en-US" finds "en" and
-    "pt" finds "pt-BR".
+    and "Hebrew" find "he", "zh-TW" finds "zh-Hant"). Then, in this order, the language without a region ("en-US" finds
+    "en"), its macrolanguage or another member ("no" finds "nb"), and the nearest other region or script ("es-MX" finds
+    "es-419" before "es-ES"). Of languages that are equally near, the first one.
     """
-    for spelled in (_folded, _normalized, _primary):
+    for spelled in (_folded, _normalized):
         wanted = spelled(tag)
         for language in languages:
             if spelled(language) == wanted:
                 return language
-    return None
+    primary = _primary(tag)
+    related = [language for language in languages if _primary(language) == primary]
+    return min(related, key=lambda language: _distance(tag, language), default=None)
+
+
+def _distance(tag: str, language: str) -> tuple[bool, int, int, int]:
+    """Return how far a language is from a tag of the same macrolanguage; smaller is nearer."""
+    wanted, found = _normalized(tag), _normalized(language)
+    own, other = wanted.partition("-")[0], found.partition("-")[0]
+    members = [own, _primary(tag), *_MACROLANGUAGES]
+    up, down = _ancestors(wanted), _ancestors(found)
+    common = next((ancestor for ancestor in up if ancestor in down), up[-1])
+    return found != other, members.index(other), up.index(common), down.index(common) if common in down else len(down)
+
+
+def _ancestors(tag: str) -> list[str]:
+    """Return a tag and those whose texts serve where its own are missing: "es_MX", "es_419", "es"."""
+    language, *subtags = tag.split("-")
+    ancestors = ["_".join([language, *map(_spelled, subtags)])]
+    while above := get_global("parent_exceptions").get(ancestors[-1]) or ancestors[-1].rpartition("_")[0]:
+        ancestors.append(above)
+    return ancestors
 
 
 def primary_language(tag: str) -> str:

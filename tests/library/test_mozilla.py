@@ -163,6 +163,55 @@ def test_records_of_remote_settings_are_read(server: HubServer, home: Home, is_p
     assert {p.name: p.read_bytes() for p in folder.iterdir() if p.name != "metadata.json"} == CONTENTS
 
 
+def _mirror() -> dict[str, bytes]:
+    """Return the files of a mirror by their paths in its folder: records, and files below them."""
+    kinds = zip(CONTENTS, ("model", "vocab", "lex"), strict=True)
+    records = [record(name, kind, "1.0") for name, kind in kinds]
+    files = {str(each["attachment"]["location"]): CONTENTS[str(each["name"])] for each in records}  # type: ignore[index]
+    return {"records.json": json.dumps({"data": records}).encode(), **files}
+
+
+@pytest.mark.parametrize("address", ["records.json", ""])
+def test_a_mirror_may_be_any_folder_of_a_web_server(address: str, server: HubServer, home: Home) -> None:
+    for path, content in _mirror().items():
+        server.plain_files[f"/some/where/{path}"] = content
+    folder = pull("en-de", PullOptions(registry=f"{server.address}/some/where/{address}", download_only=True), home)
+    assert {p.name: p.read_bytes() for p in folder.iterdir() if p.name != "metadata.json"} == CONTENTS
+
+
+@pytest.mark.parametrize("name", ["records.json", "."])
+def test_a_registry_may_be_a_file_or_a_folder(name: str, home: Home, tmp_path: Path) -> None:
+    root = tmp_path / "a mirror #1"
+    for path, content in _mirror().items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(content)
+    options = PullOptions(registry=str(root / name), download_only=True)
+    folder = pull("en-de", options, home)
+    assert {p.name: p.read_bytes() for p in folder.iterdir() if p.name != "metadata.json"} == CONTENTS
+    (root / "main-workspace" / "translations-models" / "vocab.ende.spm").unlink()
+    (folder / "vocab.ende.spm").unlink()
+    with pytest.raises(CheckpointError, match=r"vocab\.ende\.spm: No such file or directory; files are next to"):
+        pull("en-de", options, home)
+
+
+def test_a_local_registry_names_no_files_outside_its_folder(home: Home, tmp_path: Path) -> None:
+    listed = entry("tiny", folder="../secret")
+    (tmp_path / "models.json").write_text(json.dumps({"models": {"en-de": [listed]}}), "utf-8")
+    with pytest.raises(CheckpointError, match="the registry names a file outside its folder"):
+        pull("en-de", PullOptions(registry=str(tmp_path), download_only=True), home)
+
+
+def test_a_language_of_a_pair_finds_its_macrolanguage(server: HubServer, home: Home, student: dict[str, bytes]) -> None:
+    listed = json.loads(server.plain_files["/db/models.json"])
+    norwegian = {**listed["models"]["en-de"][0], "targetLanguage": "no"}
+    server.plain_files["/db/models.json"] = json.dumps(listed | {"models": {"en-no": [norwegian]}}).encode()
+    lines: list[str] = []
+    options = PullOptions(registry=f"{server.address}/db/models.json", precision="float32")
+    folder = pull("en-nb", options, home, lines.append)
+    assert lines[0].startswith("downloading en-nb as en-no, tier tiny")
+    assert load_bundle(folder).config.target_languages == ("no",)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

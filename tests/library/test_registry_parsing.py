@@ -64,3 +64,23 @@ def test_the_newest_version_that_is_released_somewhere_is_chosen(records: list[t
         for name, kind in zip(CONTENTS, ("model", "vocab", "lex"), strict=True)
     ]
     assert choose_model(parse_registry({"data": listed}, "http://h"), "en", "de").version == chosen
+
+
+@pytest.mark.parametrize(
+    ("pair", "listed", "chosen"),
+    [
+        (("en", "nb"), ["en-no", "en-nn"], "en-no"),
+        (("en", "no"), ["en-nn", "en-nb"], "en-nb"),
+        (("en", "zh_hant"), ["en-zh", "en-zh_hant"], "en-zh_hant"),
+        (("pt", "en"), ["pt_br-en", "pt-en"], "pt-en"),
+        (("no", "sv"), ["nb-en", "nn-sv"], "nn-sv"),  # the other has no model into that language
+    ],
+)
+def test_languages_match_as_in_requests(pair: tuple[str, str], listed: list[str], chosen: str) -> None:
+    entries = [
+        {**entry("tiny"), "sourceLanguage": name.partition("-")[0], "targetLanguage": name.partition("-")[2]}
+        for name in listed
+    ]
+    models = parse_registry({"models": {"all": entries}}, "http://h")
+    found = choose_model(models, *pair)
+    assert f"{found.source}-{found.target}" == chosen

@@ -50,6 +50,31 @@ def test_one_script_serves_where_the_other_is_missing() -> None:
     assert match_language("zh", ["en", "zh-Hant"]) == "zh-Hant"
 
 
+@pytest.mark.parametrize(
+    ("tag", "language", "others"),
+    [
+        ("nb-NO", "nb", ["nn", "no", "en"]),
+        ("no", "nb", ["nn"]),
+        ("nor", "nb-NO", ["nn-NO"]),
+        ("nb", "no", ["nn"]),
+        ("nn-NO", "no", ["nb", "nb-NO"]),
+        ("pt-PT", "pt", ["pt-BR", "pt-AO"]),
+        ("pt-AO", "pt-PT", ["pt-BR"]),
+        ("es-MX", "es-419", ["es-ES", "es-US"]),
+        ("es-ES", "es", ["es-419", "es-MX"]),
+        ("fr-FR", "fr", ["fr-CA"]),
+        ("fr-CA", "fr-CA", ["fr", "fr-FR"]),
+        ("en-AU", "en-GB", ["en-US"]),
+        ("zh-HK", "zh-Hant", ["zh", "zh-CN"]),
+        ("sr-Latn-RS", "sr", ["sr-Cyrl"]),
+        ("pt-PT", "pt-BR", []),
+    ],
+)
+def test_the_nearest_language_is_found_whatever_the_order(tag: str, language: str, others: list[str]) -> None:
+    for languages in ([language, *others], [*others, language], [*others[::-1], language]):
+        assert match_language(tag, languages) == language
+
+
 @pytest.mark.parametrize("tag", ["xx", "Klingonese", "e" * 10_000, "-", "--", "zz-TW", "\ud800"])
 def test_unknown_languages_find_nothing(tag: str) -> None:
     assert match_language(tag, SERVED) is None
