@@ -12,9 +12,11 @@ from server.cli.offline_options import OfflineOptions
 from server.cli.translate.observers import StatsRecorder
 from server.cli.translate.stats import OfflineStats
 from server.operations.defaults import DEFAULT_PIVOT
+from server.text.language_detection import Detector
+from server.text.language_tags import match_language
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
-from server.translation.router import Router
+from server.translation.router import Route, Router
 from server.translation.types import Translation, TranslationRequest
 from server.workers.sentence_cache import CachedEngineClient
 from server.workers.stepped_engine import SteppedEngine
@@ -38,6 +40,30 @@ class TranslatedBlock:
     index: int
     lines: list[str]
     stats: OfflineStats
+
+
+class LineRoutes:
+    """Routes of lines: the one of the options, or of each line's language where the model does not read it.
+
+    The language of a line then selects rules for its text only, such as those for the ends of sentences.
+    """
+
+    def __init__(self, router: Router, source: str | None, target: str | None) -> None:
+        """Raises `UnsupportedPair`."""
+        is_any = source is None and len(router.source_languages) > 1
+        of_any = router.from_any_language(target) if is_any else None
+        self._router = router
+        self._route = of_any or router.find(source, target)
+        self._detector = Detector(router.source_languages) if of_any else None
+
+    def of(self, line: str) -> Route:
+        """Return the route of a line."""
+        if self._detector is None:
+            return self._route
+        target = self._route.target
+        languages = (each.language for each in self._detector.rank(line))
+        source = next((each for each in languages if match_language(each, [target]) is None), None)
+        return self._route if source is None else self._router.find(source, target)
 
 
 class BlockTranslator:
@@ -66,8 +92,8 @@ class BlockTranslator:
             )
             for engine in self._engines
         ]
-        self._route = Router(pipelines, DEFAULT_PIVOT).find(options.source, options.target)
-        self._may_be_special = self._route.steps[0].pipeline.may_be_special
+        self._routes = LineRoutes(Router(pipelines, DEFAULT_PIVOT), options.source, options.target)
+        self._may_be_special = pipelines[0].may_be_special
         self._recorder.take()  # the first sentence was no part of the input
         self._loop = asyncio.SelectorEventLoop(_StopWhenIdle(lambda: self._loop.stop()))
         self._running: set[asyncio.Task[TranslatedBlock]] = set()
@@ -120,23 +146,24 @@ class BlockTranslator:
         translations: dict[int, Translation] = {}
         stats = OfflineStats(lines=len(block.lines))
 
-        async def translate(indices: list[int]) -> None:
+        async def translate(route: Route, indices: list[int]) -> None:
             request = TranslationRequest(
                 texts=tuple(block.lines[index] for index in indices),
-                source=self._route.source,
-                target=self._route.target,
+                source=route.source,
+                target=route.target,
                 options=self._options.decoding,
             )
-            result = await self._route.pipeline.translate(request)
+            result = await route.pipeline.translate(request)
             translations.update(zip(indices, result.translations, strict=True))
             stats.count(result)
 
-        plain: list[int] = []
-        special: list[int] = []
+        calls: dict[tuple[bool, Route], list[int]] = {}
         for index, line in enumerate(block.lines):
-            (special if self._may_be_special(line, self._route.source) else plain).append(index)
+            route = self._routes.of(line)
+            calls.setdefault((not self._may_be_special(line, route.source), route), []).append(index)
         # Special lines first: they take several rounds.
-        await asyncio.gather(*(translate(indices) for indices in (special, plain) if indices))
+        ordered = sorted(calls.items(), key=lambda call: call[0][0])
+        await asyncio.gather(*(translate(route, indices) for (_, route), indices in ordered))
         stats.add(self._recorder.take())
         return TranslatedBlock(block.index, [self._written(translations[i]) for i in range(len(block.lines))], stats)
 
