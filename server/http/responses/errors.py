@@ -61,6 +61,7 @@ _STATUS: Mapping[type, int] = {
 # For errors that FastAPI and Starlette raise; they have no codes.
 _HTTP_CODES = {
     400: "invalid_request",
+    403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
     413: "body_too_large",
