@@ -4,7 +4,7 @@ import asyncio
 import codecs
 import json
 import math
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NoReturn
 from urllib.parse import parse_qsl
 
@@ -117,14 +117,6 @@ class Parameters:
     def file(self, name: str) -> UploadFile | None:
         """Return a file of a multipart form, or None."""
         return next((value for value in self._values.get(name, ()) if isinstance(value, UploadFile)), None)
-
-
-async def closes_forms(request: Request) -> AsyncIterator[None]:
-    """Close uploaded files after the response. A dependency of routes that call `read_parameters`."""
-    try:
-        yield
-    finally:
-        await request.close()
 
 
 async def close_forms(scope: Scope) -> None:
