@@ -105,12 +105,12 @@ _TESTS: dict[str, tuple[str, ...]] = {
     "server/http/middleware/recorder.py": (
         f"{_HTTP}/middleware/test_refusal_sampling.py",
         f"{_HTTP}/test_api_keys.py",
-        f"{_HTTP}/monitoring/test_metrics.py",
+        f"{_HTTP}/test_metrics_endpoint.py",
         f"{_HTTP}/admin/test_admin.py",
         f"{_HTTP}/test_tracing.py",
     ),
     "server/operations/tracing.py": (f"{_HTTP}/test_tracing.py",),
-    "server/operations/metrics.py": (f"{_HTTP}/monitoring/test_metrics.py",),
+    "server/operations/metrics.py": (f"{_HTTP}/test_metrics_endpoint.py",),
     "server/http/middleware/gate.py": (
         *(f"{_HTTP}/middleware/test_{name}.py" for name in ("host_check", "origins", "turns", "upload_admission")),
         f"{_HTTP}/middleware/test_authentication.py",

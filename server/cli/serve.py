@@ -27,7 +27,7 @@ from server.http.middleware.forwarded_headers import ForwardedHeaders
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining
-from server.operations.garbage_collection import collect_when_idle, defer_full_collections
+from server.operations.event_loop import collect_when_idle, defer_full_collections
 from server.operations.log_lines import configure_logging
 from server.operations.metrics import Metrics
 from server.operations.model_loading import open_engines

@@ -27,8 +27,7 @@ from server.http.middleware.gate import (
 )
 from server.http.middleware.pacing import ResponsePacing
 from server.http.middleware.recorder import RequestRecorder
-from server.http.monitoring import health, metrics
-from server.http.page import documentation
+from server.http.monitoring import health_router, metrics_router
 from server.http.page import routes as page
 from server.http.protocols.protocol import Protocol
 from server.http.protocols.registry import PROTOCOLS, error_formats
@@ -37,7 +36,7 @@ from server.http.responses.descriptions import Descriptions
 from server.http.responses.errors import install_error_handlers
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
-from server.operations.loop_lag import watch_event_loop
+from server.operations.event_loop import watch_event_loop
 from server.operations.metrics import Metrics
 from server.operations.model_loading import open_engines
 from server.operations.settings import Settings
@@ -103,7 +102,7 @@ def create_app(
         dependencies = _key_dependencies(server, protocol)
         for router in protocol.routers:
             _add_routes(app, router, dependencies)
-    for router in (health.router, metrics.router, documentation.router):
+    for router in (health_router, metrics_router, page.docs_router):
         _add_routes(app, router)
     if "native" in settings.protocols:
         _add_routes(app, page.router)  # it calls /v1

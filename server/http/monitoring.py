@@ -1,13 +1,16 @@
-"""Liveness and readiness probes."""
+"""Liveness and readiness probes, and metrics for Prometheus."""
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import PlainTextResponse
+from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as OPEN_METRICS_TYPE
 from pydantic import BaseModel
 
 from server.http.state import ServerState, server_state
 
-router = APIRouter(prefix="/health", tags=["health"])
+health_router = APIRouter(prefix="/health", tags=["health"])
 
 
 class Health(BaseModel):
@@ -19,8 +22,8 @@ class Health(BaseModel):
 _RESPONSES: dict[int | str, dict[str, object]] = {503: {"model": Health, "description": "Not live or not ready."}}
 
 
-@router.head("/live", include_in_schema=False)
-@router.get("/live", responses=_RESPONSES)
+@health_router.head("/live", include_in_schema=False)
+@health_router.get("/live", responses=_RESPONSES)
 async def live(response: Response, server: Annotated[ServerState, Depends(server_state)]) -> Health:
     """Return 503 if an engine with work, or a dead one, has sent no heartbeat for too long; restart the process."""
     if _is_stuck(server):
@@ -29,8 +32,8 @@ async def live(response: Response, server: Annotated[ServerState, Depends(server
     return Health(status="ok")
 
 
-@router.head("/ready", include_in_schema=False)
-@router.get("/ready", responses=_RESPONSES)
+@health_router.head("/ready", include_in_schema=False)
+@health_router.get("/ready", responses=_RESPONSES)
 async def ready(response: Response, server: Annotated[ServerState, Depends(server_state)]) -> Health:
     """Return 200 if the models are loaded and warm, every model has an engine and the server is not shutting down."""
     if server.draining or any(engine.status().draining for engine in server.engines):
@@ -51,3 +54,14 @@ async def ready(response: Response, server: Annotated[ServerState, Depends(serve
 def _is_stuck(server: ServerState) -> bool:
     limit = server.settings.heartbeat_limit_seconds
     return any(engine.status().heartbeat_age_seconds > limit for engine in server.engines)
+
+
+metrics_router = APIRouter(tags=["metrics"])
+
+
+@metrics_router.get("/metrics", response_class=PlainTextResponse)
+async def metrics(request: Request, server: Annotated[ServerState, Depends(server_state)]) -> Response:
+    """Return all metrics in Prometheus' text format, or OpenMetrics with exemplars if `Accept` names it."""
+    if "application/openmetrics-text" in request.headers.get("accept", ""):
+        return Response(server.metrics.open_metrics(), media_type=OPEN_METRICS_TYPE)
+    return Response(server.metrics.exposition(), media_type=CONTENT_TYPE_LATEST)

@@ -1,4 +1,4 @@
-"""Full garbage collections while the server is idle.
+"""Event loop of the server: watchdog of its lag, and full garbage collections while it is idle.
 
 A full collection visits every object of all running requests and holds the interpreter's lock meanwhile: 87 ms for
 50,000 sentences. Objects without cycles, nearly all, are freed without it. Collections of young objects stay automatic.
@@ -6,9 +6,28 @@ A full collection visits every object of all running requests and holds the inte
 
 import asyncio
 import gc
+import logging
 from collections.abc import Callable
 
 from server.workers.unused_memory import return_free_pages
+
+_log = logging.getLogger("kvasir")
+
+_LAG_SECONDS = 0.25
+_WARNING_SECONDS = 1.0
+
+
+async def watch_event_loop(observe: Callable[[float], None]) -> None:
+    """Call `observe` with the lag in seconds, several times a second. Runs until it is cancelled."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due = loop.time() + _LAG_SECONDS
+        await asyncio.sleep(_LAG_SECONDS)
+        lag = max(loop.time() - due, 0.0)
+        observe(lag)
+        if lag >= _WARNING_SECONDS:
+            _log.warning("event loop blocked", extra={"seconds": round(lag, 3)})
+
 
 _NEVER = 1_000_000_000
 _INTERVAL_SECONDS = 1.0
