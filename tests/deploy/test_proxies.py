@@ -271,3 +271,23 @@ def test_a_tls_handshake_that_never_ends_is_closed_by_the_proxy(nginx_with_two: 
         with contextlib.suppress(ConnectionError):
             assert slow.recv(1000) == b""
     assert time.monotonic() < give_up
+
+
+def test_the_proxy_passes_on_as_many_requests_of_one_address_as_it_may(
+    nginx_with_two: tuple[int, Sequence[Served]],
+) -> None:
+    port, (server, other) = nginx_with_two
+    credentials = base64.b64encode(b"reader:secret").decode()
+    body = json.dumps({"text": " ".join(f"House {n} is old." for n in range(200)), "source": "en", "target": "de"})
+    headers = {"Host": SITE, "Authorization": f"Basic {credentials}", "Content-Type": "application/json"}
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(contextlib.closing(_connection(port))) for _ in range(80)]
+        for connection in connections:
+            connection.request("POST", "/v1/translate", body, headers)
+        for probed in (server, other):
+            with probed.client() as client:
+                assert client.get("/health/live").status_code == 200
+        statuses = [connection.getresponse().status for connection in connections]
+    assert statuses.count(200) >= 64
+    assert set(statuses) <= {200, 429}
+    assert 429 in statuses
