@@ -12,7 +12,7 @@ from server.text.readers.html import read_html
 from server.text.readers.pieces import to_document
 from server.text.readers.plain_text import read_text, read_whole
 from server.text.readers.units import Document, Unit
-from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.unknown_characters import UnknownCharacters
 from server.text.readers.xml import read_xml
 from server.text.segmentation.sentences import Segment, split, whole
 from server.text.tokenizers.tokenizer import Tokenizer

@@ -17,7 +17,7 @@ from kvasir import app
 from library.copying import _FORMS, _filled, _neutral, add_copying, measured_copying
 from server.text.readers.plain_text import read_text
 from server.text.readers.units import Unit
-from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.unknown_characters import UnknownCharacters
 from server.text.spans import READABLE, SpanKind
 from tests.fakes.rule_engine import RuleEngine, byte_bundle
 

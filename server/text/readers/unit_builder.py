@@ -12,7 +12,7 @@ import regex
 
 from server.interface.interruption import checkpoint
 from server.text.readers.units import OBJECT, ProtectedSpan, Tag, Unit
-from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.unknown_characters import UnknownCharacters
 from server.text.spans import SpanKind, find_spans
 
 _SPACE = " \t\n\r\f"  # of HTML: a no-break space is not white space there

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.unknown_characters import UnknownCharacters
 from server.text.spans import SpanKind, find_spans
 from tests.fakes.hostile_engines import NOTATIONS
 

@@ -6,7 +6,7 @@ from server.interface.errors import InvalidRequest
 from server.text.readers.html import read_html
 from server.text.readers.pieces import NO_MARKUP_OPTIONS, MarkupOptions, to_document
 from server.text.readers.units import Unit
-from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.unknown_characters import UnknownCharacters
 from server.text.readers.visible_text import visible_text
 from server.text.readers.xml import read_xml
 

@@ -1,6 +1,6 @@
 import pytest
 
-from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.unknown_characters import UnknownCharacters
 
 _LETTERS = UnknownCharacters("abcfi '\"-.€")
 
