@@ -10,9 +10,9 @@ from server.text.readers.html import read_html
 from server.text.readers.pieces import NO_MARKUP_OPTIONS, to_document
 from server.text.readers.plain_text import read_text
 from server.text.readers.units import ProtectedSpan, Unit
-from server.text.unknown_characters import UnknownCharacters
 from server.text.readers.xml import read_xml
 from server.text.spans import find_spans
+from server.text.unknown_characters import UnknownCharacters
 from server.translation.types import TranslationRequest
 from tests.fakes.echo import make_bundle
 from tests.linear_time import assert_linear_time
