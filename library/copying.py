@@ -30,10 +30,10 @@ from server.text.joining import is_unspaced
 from server.text.number_forms import locale_of
 from server.text.protection.masked_sentence import MaskedSentence, Means, Restored, read_sentence
 from server.text.readers.units import OBJECT, ProtectedSpan, Unit
-from server.text.readers.unknown_characters import UnknownCharacters
 from server.text.spans import READABLE, UNSPACED, SpanKind, find_spans
 from server.text.tokenizers.registry import open_tokenizer
 from server.text.tokenizers.tokenizer import Tokenizer
+from server.text.unknown_characters import UnknownCharacters
 from server.translation.limits import TranslationLimits
 from server.translation.sentence_encoder import Part, SentenceEncoder
 from server.translation.types import TranslationRequest

@@ -15,7 +15,7 @@ from functools import cache
 import regex
 
 from server.interface.interruption import checkpoint
-from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.unknown_characters import UnknownCharacters
 
 
 class SpanKind(StrEnum):

@@ -17,8 +17,8 @@ from kvasir import app
 from library.copying import _FORMS, _filled, _neutral, add_copying, measured_copying
 from server.text.readers.plain_text import read_text
 from server.text.readers.units import Unit
-from server.text.readers.unknown_characters import UnknownCharacters
 from server.text.spans import READABLE, SpanKind
+from server.text.unknown_characters import UnknownCharacters
 from tests.fakes.rule_engine import RuleEngine, byte_bundle
 
 SENTENCES = [

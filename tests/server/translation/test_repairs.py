@@ -30,7 +30,7 @@ class Obedient(RuleEngine):
 
 
 def _engine(rule: Rule, *repairs: Repair, pair: tuple[str, str] = ("en", "de")) -> Obedient:
-    return Obedient(byte_bundle(*pair, repairs=repairs), rule if callable(rule) else rule)
+    return Obedient(byte_bundle(*pair, repairs=repairs), rule)
 
 
 def _result(
@@ -266,7 +266,9 @@ def test_a_request_may_have_texts_in_the_target_language_translated() -> None:
     assert len(engine.batches) == 1
 
 
-@pytest.mark.parametrize("text", ["这是一句很长的中文句子，应该翻译。", "これは翻訳されるべき文です。", "Это предложение нужно перевести."])
+@pytest.mark.parametrize(
+    "text", ["这是一句很长的中文句子，应该翻译。", "これは翻訳されるべき文です。", "Это предложение нужно перевести."]
+)
 def test_texts_of_other_scripts_are_translated(text: str) -> None:
     for pair in (("zh", "en"), ("ja", "en"), ("ru", "en"), ("en", "de")):
         engine = _engine(str, pair=pair)

@@ -24,8 +24,24 @@ from tests.fakes.echo import EchoGenerator, make_bundle
 from tests.fakes.rule_engine import byte_bundle
 
 LIMITS = TranslationLimits()
-_ODD = ("10 mL", "20,– today", "−5", "Leser*innen", "z. B.", "a\u00adb", "\u200f12", "“x”", " a  b ", "{x}", "USA", "ﬁ½", "\ud800")
-TEXTS = st.one_of(st.sampled_from(_ODD), st.text(max_size=20), st.text(st.characters(categories=["Cs", "So", "Zs"]), max_size=5))
+_ODD = (
+    "10 mL",
+    "20,– today",
+    "−5",
+    "Leser*innen",
+    "z. B.",
+    "a\u00adb",
+    "\u200f12",
+    "“x”",
+    " a  b ",
+    "{x}",
+    "USA",
+    "ﬁ½",
+    "\ud800",
+)
+TEXTS = st.one_of(
+    st.sampled_from(_ODD), st.text(max_size=20), st.text(st.characters(categories=["Cs", "So", "Zs"]), max_size=5)
+)
 
 
 class Recording(EchoGenerator):
@@ -71,7 +87,9 @@ def test_tokens_are_those_of_the_text_as_it_was_sent(bundle: Bundle, texts: list
 
 
 @pytest.mark.parametrize("options", [{}, {"return_scores": True}, {"split": False}])
-@pytest.mark.parametrize("text", ["10 mL of z. B. −5 °C", "WHERE IS IT", "Leser*innen im Café", "Title Case Of All Words"])
+@pytest.mark.parametrize(
+    "text", ["10 mL of z. B. −5 °C", "WHERE IS IT", "Leser*innen im Café", "Title Case Of All Words"]
+)
 def test_a_translated_sentence_is_read_as_it_was_sent(bundle: Bundle, text: str, options: dict[str, object]) -> None:
     engine = EchoGenerator(bundle)
     tokenizer = open_tokenizer(bundle)

@@ -8,7 +8,7 @@ import pytest
 from server.interface.errors import DeadlineExceeded
 from server.text.readers.plain_text import read_text
 from server.text.readers.units import Unit
-from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.unknown_characters import UnknownCharacters
 from server.translation import reading
 from server.translation.attempts import Attempts
 from server.translation.limits import TranslationLimits
@@ -85,7 +85,7 @@ def test_white_space_and_line_breaks_stay(identity: Identity, text: str) -> None
 
 
 @pytest.mark.parametrize("format_", ["text", "html"])
-@pytest.mark.parametrize("character", "\N{SOFT HYPHEN}\N{WORD JOINER}\N{RIGHT-TO-LEFT MARK}")
+@pytest.mark.parametrize("character", "\N{SOFT HYPHEN}\N{WORD JOINER}\N{ZERO WIDTH NO-BREAK SPACE}")
 def test_characters_inside_words_that_nobody_sees_are_not_read(
     identity: Identity, character: str, format_: str
 ) -> None:

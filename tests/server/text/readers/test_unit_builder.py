@@ -3,8 +3,8 @@ import pytest
 from server.text.readers import unit_builder
 from server.text.readers.unit_builder import UnitBuilder
 from server.text.readers.units import OBJECT, ProtectedSpan, Unit
-from server.text.readers.unknown_characters import UnknownCharacters
 from server.text.spans import SpanKind
+from server.text.unknown_characters import UnknownCharacters
 
 _ASCII = UnknownCharacters(map(chr, range(128)))
 
