@@ -115,7 +115,8 @@ def add_copying(bundle: Bundle, report: Callable[[str], None] = lambda _: None) 
     if not bundle.config.translates:
         return bundle
     report("trying what the model copies")
-    pool = EnginePool.open(bundle, PoolOptions(threads_per_replica=usable_cpus(), max_waiting=_NO_QUEUE_LIMIT))
+    threads = usable_cpus() if _is_large(bundle) else 1
+    pool = EnginePool.open(bundle, PoolOptions(threads_per_replica=threads, max_waiting=_NO_QUEUE_LIMIT))
     try:
         copying = measured_copying(pool, _pairs(bundle))
     finally:
@@ -135,6 +136,10 @@ def measured_copying(
 ) -> SpanCopying:
     """Return what a model copies between these languages, in `sentences` of the source if there are any."""
     return _Trial(engine, pairs, sentences).copying()
+
+
+def _is_large(bundle: Bundle) -> bool:
+    return bundle.config.provenance.num_parameters > _LARGE
 
 
 def _pairs(bundle: Bundle) -> list[tuple[str, str]]:
@@ -161,7 +166,7 @@ class _Trial:
         self._pairs = pairs
         self._tokenizer: Tokenizer = open_tokenizer(engine.bundle)
         self._unknown = UnknownCharacters(self._tokenizer.known_characters)
-        self._step = 2 if engine.bundle.config.provenance.num_parameters > _LARGE else 1
+        self._step = 2 if _is_large(engine.bundle) else 1
         of_data = [_of_sentence(sentence) for sentence in _spread(sentences, self._unknown)]
         self._carriers = {pair: of_data or _neutral(pair[0]) for pair in pairs}
 

@@ -1,4 +1,4 @@
-"""What a model copies is measured with its own answers: whatever it garbles is neither shown to it nor a mask."""
+"""The trial of what a model copies: text that it garbles is neither shown to it nor a mask."""
 
 import random
 from dataclasses import replace
