@@ -43,7 +43,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class RepairFigures:
-    """The effect of a repair on `num_sentences`: `gain` is the mean difference in chrF of those that it changed.
+    """Effect of a repair on `num_sentences`: `gain` is the mean difference in chrF of those that it changed.
 
     `kept_numbers` are those of the sources that translations have without and with it. `extra_requests` and
     `extra_rows` are shares of the decoding without it.

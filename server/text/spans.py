@@ -115,7 +115,7 @@ _PATTERNS: Sequence[tuple[SpanKind, str, str]] = (
         SpanKind.PLACEHOLDER,
         r"[%$@#!\[]",
         rf"(?<![{_LATIN}%])%[A-Za-z][\w.-]*%(?![{_LATIN}%])|(?<![{_LATIN}$])\$[A-Za-z_][\w.-]*\$(?![{_LATIN}])"
-        rf"|(?<![{_LATIN}@#!])(?P<mark>[@#!])[A-Z][A-Z\d_.-]+(?P=mark)(?![{_LATIN}])|\[\[[^\[\]\n]{{1,200}}+\]\]|\[[A-Z][A-Z\d]*+_[A-Z\d_]*+\]",
+        rf"|(?<![{_LATIN}@#!])(?P<mark>[@#!])[A-Z][A-Z\d_.-]+(?P=mark)(?![{_LATIN}])|\[\[[^\[\]\n]{{1,200}}+\]\]|\[\^[^\[\]\s]{{1,60}}+\]|\[[A-Z][A-Z\d]*+_[A-Z\d_]*+\]",
     ),
     # %s %1$s %(name)s %<name>d %.2f %'d %d%% %1 %L1, and the letters that touch one, as in %dpx; not 100%ige
     (

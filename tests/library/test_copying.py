@@ -1,4 +1,4 @@
-"""The trial of what a model copies: text that it garbles is neither shown to it nor a mask."""
+"""Copying is measured with the answers of a model: a span that it garbles is neither shown to it nor a mask."""
 
 import random
 from dataclasses import replace

@@ -18,7 +18,7 @@ from server.text.spans import Span, SpanKind, find_spans
 from server.text.unknown_characters import UnknownCharacters
 
 # Markers of structure, and markers of lists, which a line alone may have as part of its sentence: `24. Dezember`.
-_STRUCTURE = r"[•‣▪◦]|#{1,6}|\[[ xX]\]|\.\. [\w:-]{1,60}?::"
+_STRUCTURE = r"[•‣▪◦]|#{1,6}|\[[ xX]\]|\.\.[ \t]+[\w:-]{1,60}?::"
 _LIST = r"[-*+–—:]|\d{1,3}[.)]|\(\d{1,3}\)|[a-zA-Z]\)"
 _LINE_START = regex.compile(rf"[ \t]*(?:(?:{_STRUCTURE})[ \t]+|>++(?:[ \t]+|(?=\S)))*(?:\|[ \t]*)?")
 _LIST_START = regex.compile(rf"[ \t]*(?:(?:{_STRUCTURE}|{_LIST})[ \t]+|>++(?:[ \t]+|(?=\S)))*(?:\|[ \t]*)?")
@@ -75,7 +75,8 @@ def _line(line: str, start: "regex.Pattern[str]", unknown: UnknownCharacters) ->
     yield line[:first]
     is_row = line[:first].rstrip().endswith("|")
     if is_row or _BREAK.search(line, first, last):
-        paths = [each for each in find_spans(line, unknown) if each.kind is not SpanKind.SYMBOL]
+        spans = [each for each in find_spans(line, unknown) if each.kind is not SpanKind.SYMBOL]
+        paths = [each for each in spans if _BREAK.fullmatch(line, each.start, each.end) is None]  # <br> is none
         for border in (_CELL_BORDER if is_row else _BREAK).finditer(line, first, last):
             if _is_inside(border.start() + 1, paths):
                 continue

@@ -1,6 +1,7 @@
 """Construction of units from the pieces that a reader finds."""
 
 import re
+import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +35,10 @@ _MAX_STRAYS = 100  # closing tags of elements opened elsewhere, each around all 
 _MAX_RAISED = 12  # characters of a footnote mark or an exponent
 _MAX_TOUCHING = 8  # tags in front of a mark that are looked at
 _RAISED = frozenset(("sup", "sub"))
+_MARKS = "*†‡§¶"  # of footnotes
+_BRACKETS = "()[]"
+_CLOSING = ("Po", "Pe", "Pf", "Pi")  # Unicode's categories of signs that a mark of a footnote may stand behind
+_MIN_WORD = 3  # letters of a word with a letter as its footnote mark; other letters are endings, as of an ordinal
 
 
 @dataclass(slots=True)
@@ -159,27 +164,32 @@ class UnitBuilder:
         raised: list[tuple[int, int]] = []
         for node in self._nodes:
             start, end = node.start, node.end
-            if not self._is_raised(node) or (raised and start < raised[-1][1]):
+            if not 0 < end - start <= _MAX_RAISED or (raised and start < raised[-1][1]):
                 continue
-            inside = [self._nodes[each] for each in by_start.between(start, end) if self._nodes[each].end == end]
-            if self._text[start - 1].isdigit() and not any(each.name in _RAISED for each in inside):
-                continue  # digits of one number
-            node.opening, node.closing = self._absorbed(start, end, by_start.between(start, end)), ""
-            node.is_absorbed = False
-            raised.append((start, end))
+            tags = by_start.between(start, end)
+            is_script = any(self._nodes[each].name in _RAISED for each in tags if self._nodes[each].end == end)
+            if self._is_raised(node, is_script=is_script):
+                node.opening, node.closing = self._absorbed(start, end, tags), ""
+                node.is_absorbed = False
+                raised.append((start, end))
         if raised:
             self._remove(raised)
 
-    def _is_raised(self, node: _Node) -> bool:
+    def _is_raised(self, node: _Node, *, is_script: bool) -> bool:
+        """Return whether an element is a mark: digits or signs, or one letter that is no ending, behind a word."""
         start, end = node.start, node.end
-        return (
-            0 < end - start <= _MAX_RAISED
-            and not node.is_open
-            and bool(node.opening)
-            and self._text[start - 1 : start].isalnum()
-            and not self._text[end : end + 1].isalnum()
-            and not any(each.isalpha() or each.isspace() or each == OBJECT for each in self._text[start:end])
-        )
+        content, before = self._text[start:end], self._text[start - 1 : start]
+        if node.is_open or not node.opening or not before or self._text[end : end + 1].isalnum():
+            return False
+        if any(each.isspace() or each == OBJECT for each in content):
+            return False
+        if any(map(str.isalpha, content)):
+            word = self._text[max(start - _MIN_WORD, 0) : start]
+            is_word = len(word) == _MIN_WORD and word.isalpha() and word.islower()
+            return is_script and is_word and len(content.strip(_BRACKETS)) == 1
+        if is_script:
+            return before.isalnum() or unicodedata.category(before) in _CLOSING
+        return before.isalpha() and any(each.isdigit() or each in _MARKS for each in content)
 
     def _remove(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Take ranges, in their order, out of the text."""

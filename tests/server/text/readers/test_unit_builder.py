@@ -1,5 +1,11 @@
-import pytest
+import re
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.text.protection.masked_sentence import unchanged
+from server.text.protection.tag_placement import render
 from server.text.readers import unit_builder
 from server.text.readers.unit_builder import UnitBuilder
 from server.text.readers.units import OBJECT, ProtectedSpan, Unit
@@ -7,11 +13,13 @@ from server.text.spans import SpanKind
 from server.text.unknown_characters import UnknownCharacters
 
 _ASCII = UnknownCharacters(map(chr, range(128)))
+_ALL = UnknownCharacters(map(chr, range(0x3000)))
+_TAGS = re.compile(r"</?[bi]>|!x")
 
 
-def _built(*parts: str, collapses_space: bool = False) -> Unit:
+def _built(*parts: str, collapses_space: bool = False, unknown: UnknownCharacters = _ASCII) -> Unit:
     """Return a unit of texts and tags; `#x` is protected, `!x` a mark."""
-    builder = UnitBuilder(_ASCII, collapses_space=collapses_space)
+    builder = UnitBuilder(unknown, collapses_space=collapses_space)
     for part in parts:
         if part.startswith("</"):
             builder.close(part[2:-1], part)
@@ -100,6 +108,44 @@ def test_white_space_is_collapsed_as_html_does() -> None:
     builder = UnitBuilder(UnknownCharacters(other), collapses_space=True)
     builder.text(other, other)
     assert builder.build().text == other
+
+
+@pytest.mark.parametrize("behind", [".", " is", ", or", ""])
+@pytest.mark.parametrize("mark", ["1", "23", "[4]", "(5)", "*", "†", "**", "a", "[b]"])
+@pytest.mark.parametrize("word", ["Water", "old house", "„Wort“", "here.", "слово", "12"])
+def test_a_raised_mark_behind_a_word_is_not_read(word: str, mark: str, behind: str) -> None:
+    if any(map(str.isalpha, mark)) and not word[-1].isalpha():
+        return
+    unit = _built(word, "<sup>", mark, "</sup>", *([behind] if behind else []), unknown=_ALL)
+    assert unit.text == word + behind
+    assert [(tag.start, tag.end, tag.opening) for tag in unit.tags] == [(len(word), len(word), f"<sup>{mark}</sup>")]
+
+
+@pytest.mark.parametrize(
+    ("word", "name", "content"),
+    [
+        ("2", "sup", "nd"),
+        ("Are you", "b", "?"),
+        ("Hello", "i", "."),
+        ("1", "b", "2"),
+        ("XIX", "sup", "e"),
+        ("M", "sup", "lle"),
+    ],
+)
+def test_an_ending_a_sign_or_a_part_of_a_number_is_read(word: str, name: str, content: str) -> None:
+    assert _built(word, f"<{name}>", content, f"</{name}>", " x").text == f"{word}{content} x"
+
+
+@given(st.data())
+def test_tags_and_marks_inside_spans_are_written_in_their_order(data: st.DataObject) -> None:
+    """Whatever stands around a span or inside it, a unit that comes back unchanged is its source."""
+    pieces = ["{na", "me}", "%", "s", "a ", " b", "<b>", "</b>", "<i>", "</i>", "!x", "#c"]
+    unit = _built(*data.draw(st.lists(st.sampled_from(pieces), max_size=9)))
+    written = unchanged(unit, (0, len(unit.text)))
+    blocks = [] if written.block is None else [written.block]
+    found = render(unit, written.text, blocks, written.outputs)
+    assert sorted(_TAGS.findall(found)) == sorted(_TAGS.findall(unit.raw))
+    assert _TAGS.sub("", found) == _TAGS.sub("", unit.raw)
 
 
 def test_deeper_tags_than_people_write_are_marks(monkeypatch: pytest.MonkeyPatch) -> None:
