@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import regex
 import sentencex
@@ -18,8 +18,8 @@ _WINDOW = 4000
 # before. If the whole rest were counted for every piece, 100,000 characters without a space would take 5 s.
 _MIN_REACH = 4096
 _REACH_PIECES = 8
-# Where `sentencex` divides sentences in languages whose abbreviations it lacks: behind a full stop without a blank, before
-# a small letter or a year in brackets, and behind one letter.
+# Full stops inside sentences, which `sentencex` does not know in all languages: without a blank, before a small letter or
+# a year in brackets, and behind one letter.
 _FULL_STOP = regex.compile(r"\.(?P<blank>\s*)$")
 _INSIDE = regex.compile(r"[^\p{L}\p{N}]*+\p{Ll}|[(\[]\d{4}[a-z]?[)\]]")
 _INITIAL = regex.compile(r"(?<![\p{L}\p{M}\p{N}])\p{L}\p{M}*\.\s*$")
@@ -138,10 +138,10 @@ def _segment(language: str, line: str) -> list[str]:
         raise
     if "".join(sentences) != line or not all(sentences):
         return [line]
-    joined = sentences[:1]
-    for sentence in sentences[1:]:
-        stop = _FULL_STOP.search(joined[-1])
-        if stop and (not stop["blank"] or _INSIDE.match(sentence) or _INITIAL.search(joined[-1])):
+    joined: list[str] = sentences[:1]
+    for before, sentence in pairwise(sentences):
+        stop = _FULL_STOP.search(before)
+        if stop and (not stop["blank"] or _INSIDE.match(sentence) or _INITIAL.search(before)):
             joined[-1] += sentence
         else:
             joined.append(sentence)
