@@ -30,7 +30,7 @@ class Obedient(RuleEngine):
 
 
 def _engine(rule: Rule, *repairs: Repair, pair: tuple[str, str] = ("en", "de")) -> Obedient:
-    return Obedient(byte_bundle(*pair, repairs=repairs), rule if callable(rule) else rule)
+    return Obedient(byte_bundle(*pair, repairs=repairs), rule)
 
 
 def _result(
