@@ -224,13 +224,26 @@ constraints-check: $(DEV_STAMP)  ## Check that constraints.txt resolves on every
 	$(BIN)/pytest --quiet tests/architecture/test_constraints.py
 
 # Removes build/ first, because setuptools packs whatever an earlier build left there.
-wheel-smoke:  ## Install the wheel into a clean environment and translate with it outside the checkout
+# Translates with the installed wheel outside the checkout, on the command line and over HTTP.
+define TRY_WHEEL
+	cd / && echo "Good morning." | $(abspath $(OUTSIDE))/bin/kvasir translate | grep Guten
+	@cd / && $(abspath $(OUTSIDE))/bin/kvasir serve --port $(SMOKE_PORT) --log-level warning & server=$$!; trap "kill $$server" EXIT; \
+	until $(OUTSIDE)/bin/python -c "from urllib.request import urlopen; urlopen('$(SMOKE_URL)/health/ready')" 2>/dev/null; \
+	do kill -0 $$server && sleep 0.5 || exit 1; done; \
+	$(OUTSIDE)/bin/python -c "from urllib.request import urlopen; \
+	print(urlopen('$(SMOKE_URL)/translate', b'q=Good+morning.&source=en&target=de').read().decode())" | grep Guten
+endef
+
+wheel-smoke:  ## Install the wheel into a clean environment, translate with it, and again with the newest versions allowed
 	@rm -rf build
 	@echo "Creating $(OUTSIDE) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv --clear $(OUTSIDE)
 	@echo "Building and installing the wheel (about 200 MB)"
 	@$(call pip-install,$(OUTSIDE),-c constraints.txt .)
-	cd / && echo "Good morning." | $(abspath $(OUTSIDE))/bin/kvasir translate | grep Guten
+	$(TRY_WHEEL)
+	@echo "Installing the newest versions that the wheel allows"
+	@$(call pip-install,$(OUTSIDE),--upgrade --upgrade-strategy eager .)
+	$(TRY_WHEEL)
 	rm -rf $(OUTSIDE) build
 
 clean:  ## Remove the environment and everything that can be made again

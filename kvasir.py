@@ -158,14 +158,6 @@ def remove(
 
 
 @app.command(cls=ForwardingCommand)
-def top(context: typer.Context) -> None:
-    """Show the load of a running server in a terminal."""
-    from server.cli.top import top as show
-
-    run_command(show, context.args, "kvasir top")
-
-
-@app.command(cls=ForwardingCommand)
 def translate(context: typer.Context) -> None:
     """Translate a document, a text file or standard input."""
     # A reader of the output that stops reading ends the command without a message, as it ends any filter.

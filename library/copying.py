@@ -3,7 +3,7 @@
 Samples are made by rule, from random syllables and the names of units. They stand in sentences of the data; without
 data in dates and lists of countries, which CLDR has in the source language. None stands alone: a text without
 other words never reaches a model. A model copies what its best hypothesis has exactly once, greedily and with beams.
-The number of sentences does not depend on the model, and equal bundles give equal answers.
+Equal bundles give equal answers, and large models get half of the sentences.
 """
 
 import asyncio
@@ -25,14 +25,15 @@ from bundle.loading import Bundle, save_manifest
 from bundle.manifest import SpanCopying
 from server.interface.decoding_options import DecodingOptions
 from server.interface.engine_client import EngineClient
+from server.operations.cpu_count import usable_cpus
 from server.text.joining import is_unspaced
 from server.text.number_forms import locale_of
 from server.text.protection.masked_sentence import MaskedSentence, Means, Restored, read_sentence
 from server.text.readers.units import OBJECT, ProtectedSpan, Unit
-from server.text.readers.unknown_characters import UnknownCharacters
 from server.text.spans import READABLE, UNSPACED, SpanKind, find_spans
 from server.text.tokenizers.registry import open_tokenizer
 from server.text.tokenizers.tokenizer import Tokenizer
+from server.text.unknown_characters import UnknownCharacters
 from server.translation.limits import TranslationLimits
 from server.translation.sentence_encoder import Part, SentenceEncoder
 from server.translation.types import TranslationRequest
@@ -43,6 +44,7 @@ _BEAM_SIZES: Final = (1, 4)
 _MIN_SHARE: Final = 0.95  # of the cases that a copied kind or a mask comes back in
 _MIN_SHARE_OF_BEST: Final = 0.8  # of the masks where none reaches the other share
 _MAX_MASKS: Final = 12
+_LARGE: Final = 100_000_000  # parameters
 _NUM_FINALISTS: Final = 30  # masks that are tried three at a time
 _AT_A_TIME: Final = 3
 _MAX_LANGUAGES: Final = 4  # pairs of a multilingual model, among which the cases are divided
@@ -113,7 +115,7 @@ def add_copying(bundle: Bundle, report: Callable[[str], None] = lambda _: None) 
     if not bundle.config.translates:
         return bundle
     report("trying what the model copies")
-    pool = EnginePool.open(bundle, PoolOptions(max_waiting=_NO_QUEUE_LIMIT))
+    pool = EnginePool.open(bundle, PoolOptions(threads_per_replica=usable_cpus(), max_waiting=_NO_QUEUE_LIMIT))
     try:
         copying = measured_copying(pool, _pairs(bundle))
     finally:
@@ -159,6 +161,7 @@ class _Trial:
         self._pairs = pairs
         self._tokenizer: Tokenizer = open_tokenizer(engine.bundle)
         self._unknown = UnknownCharacters(self._tokenizer.known_characters)
+        self._step = 2 if engine.bundle.config.provenance.num_parameters > _LARGE else 1
         of_data = [_of_sentence(sentence) for sentence in _spread(sentences, self._unknown)]
         self._carriers = {pair: of_data or _neutral(pair[0]) for pair in pairs}
 
@@ -172,23 +175,23 @@ class _Trial:
         return SpanCopying(copied=tuple(kinds), masks=tuple(self._masks()))
 
     def _kind_cases(self) -> Iterator[_Case]:
-        """Yield each sample in two of the three places."""
+        """Yield each sample in two of the three places, for large models in one."""
         draw = random.Random(0)  # noqa: S311 - the same samples for every model
         number = 0
         for kind, forms in _FORMS.items():
             for sample in [_filled(form, draw) for form in forms]:
                 if not self._unknown.all_known(sample):
                     continue
-                for _ in range(2):
+                for _ in range(2 // self._step):
                     number += 1
                     yield self._case([sample], number, [kind.value], kind, Means.AS_IS)
 
     def _masks(self) -> list[str]:
         """Return the most reliable masks: all candidates are tried by themselves, the best ones in threes."""
-        candidates = [mask for mask in _candidates() if self._unknown.all_known(mask)]
+        candidates = [mask for mask in _candidates() if self._unknown.all_known(mask)][:: self._step]
         trials = [self._mask_case([mask], place) for mask in candidates for place in range(_PLACES)]
         found = self._returned(trials, 1)
-        best = [mask for mask in candidates if found.share(mask) >= _MIN_SHARE_OF_BEST][:_NUM_FINALISTS]
+        best = [mask for mask in candidates if found.share(mask) >= _MIN_SHARE_OF_BEST][: _NUM_FINALISTS // self._step]
         finals = [self._mask_case([mask], place) for mask in best for place in range(_PLACES, 3 * _PLACES)]
         # Neighbours in one row are apart in the next.
         rows = [best[first::step] for step in (1, 2, 3, 5) for first in range(step)]

@@ -72,8 +72,8 @@ def parse_registry(content: object, base: str) -> list[RegistryModel]:
     if isinstance(content, Mapping) and isinstance(content.get("models"), Mapping):
         listed = content["models"].values()
         entries = [entry for group in listed if isinstance(group, list) for entry in group]
-        own_base = content.get("baseUrl")
-        found = [_of_entry(entry, _below(base, own_base) if isinstance(own_base, str) else base) for entry in entries]
+        own_base = _below(base, named) if isinstance(named := content.get("baseUrl"), str) else base
+        found = [_of_entry(entry, own_base) for entry in entries]
     elif isinstance(content, Mapping) and isinstance(content.get("data"), list):
         found = _of_records(content["data"], base)
     else:
@@ -92,8 +92,7 @@ def choose_model(models: Sequence[RegistryModel], source: str, target: str, tier
     tiers = sorted({model.tier for model in pair}, key=TIERS.index)
     if tier is not None and tier not in tiers:
         raise CheckpointError(f"`tier` must be one of {', '.join(tiers)} for {source}-{target}. Given: {tier}")
-    wanted = tier or tiers[0]
-    return max((model for model in pair if model.tier == wanted), key=lambda model: _age(model.version))
+    return max((model for model in pair if model.tier == (tier or tiers[0])), key=lambda model: _age(model.version))
 
 
 def models_of_pair(models: Sequence[RegistryModel], source: str, target: str) -> list[RegistryModel]:
@@ -224,7 +223,7 @@ def _of_records(records: Sequence[object], base: str) -> list[RegistryModel | No
 
 
 def _below(base: str, location: str) -> str:
-    """Return the address of a location below a base; that of a location with a scheme is its own."""
+    """Return the address of a location below a base, unless the location is an address."""
     return location if location.startswith(("http://", "https://")) else f"{base.rstrip('/')}/{location.lstrip('/')}"
 
 

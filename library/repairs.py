@@ -1,4 +1,4 @@
-"""What each repair of a bundle gains for one pair of languages, and what it costs in decoding.
+"""Gain of each repair of a bundle for one pair of languages, and its cost in decoding.
 
 Sentences are translated without and with it. Those that it changed are compared by their chrF with the references.
 """
@@ -43,7 +43,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class RepairFigures:
-    """What a repair did to `num_sentences`: `gain` is the mean difference in chrF of those that it changed.
+    """Effect of a repair on `num_sentences`: `gain` is the mean difference in chrF of those that it changed.
 
     `kept_numbers` are those of the sources that translations have without and with it. `extra_requests` and
     `extra_rows` are shares of the decoding without it.

@@ -65,7 +65,6 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_WORKERS}/test_call_feeder.py",
     ),
     "server/operations/model_set.py": ("tests/server/operations/test_model_loading.py",),
-    "server/http/middleware/upload_admission.py": ("tests/server/http/test_api_keys.py",),
     "server/engine/search_group.py": (
         f"{_ENGINE}/test_engine.py",
         f"{_ENGINE}/test_failing_options.py",
@@ -98,16 +97,25 @@ _TESTS: dict[str, tuple[str, ...]] = {
     ),
     "server/engine/decoding/loop_detection.py": (f"{_DECODING}/test_options.py",),
     "server/http/app.py": (f"{_HTTP}/test_api_keys.py", f"{_HTTP}/responses/test_descriptions.py"),
-    "server/http/middleware/request_recorder.py": (
+    "server/http/middleware/recorder.py": (
         f"{_HTTP}/middleware/test_refusal_sampling.py",
         f"{_HTTP}/test_api_keys.py",
-        f"{_HTTP}/monitoring/test_metrics.py",
+        f"{_HTTP}/test_metrics_endpoint.py",
         f"{_HTTP}/admin/test_admin.py",
         f"{_HTTP}/test_tracing.py",
     ),
     "server/operations/tracing.py": (f"{_HTTP}/test_tracing.py",),
-    "server/operations/metrics.py": (f"{_HTTP}/monitoring/test_metrics.py",),
-    "server/http/middleware/authentication.py": (f"{_HTTP}/test_api_keys.py", f"{_HTTP}/test_errors_of_keys.py"),
+    "server/operations/metrics.py": (f"{_HTTP}/test_metrics_endpoint.py",),
+    "server/http/middleware/gate.py": (
+        *(f"{_HTTP}/middleware/test_{name}.py" for name in ("host_check", "origins", "turns", "upload_admission")),
+        f"{_HTTP}/middleware/test_authentication.py",
+        f"{_HTTP}/middleware/test_request_admission.py",
+        f"{_HTTP}/test_api_keys.py",
+        f"{_HTTP}/test_errors_of_keys.py",
+    ),
+    "server/http/middleware/body.py": tuple(
+        f"{_HTTP}/middleware/test_{name}.py" for name in ("body_limit", "body_memory", "form_charset", "json_values")
+    ),
     "server/http/requests/parameters.py": (
         f"{_HTTP}/protocols/deepl/test_texts.py",
         f"{_HTTP}/protocols/libretranslate/test_texts.py",

@@ -32,7 +32,7 @@ from bundle.shortlist import Shortlist
 from export.exporter import export_bundle
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import SentenceParams
-from server.operations.garbage_collection import defer_full_collections
+from server.operations.event_loop import defer_full_collections
 from server.text.tokenizers.registry import open_tokenizer
 
 NUM_PIECES = 32_000

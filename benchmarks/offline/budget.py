@@ -50,7 +50,7 @@ PARTS: tuple[tuple[str, object, tuple[str, ...]], ...] = (
     ("search with required phrases, options", RequestDecoder, ("of", "replace_candidates", "annotate")),
     ("rest of the engine", Batch, ("add", "advance")),
     ("rest of the engine", Engine, ("step",)),
-    ("tokenize", MarianTokenizer, ("encode", "count_tokens")),
+    ("tokenize", MarianTokenizer, ("encode", "encode_all", "count_tokens")),
     ("detokenize", MarianTokenizer, ("decode",)),
     ("read, segment", TextReader, ("_read_all",)),
     ("mask, encode", Attempts, ("_encode_all", "_encode_again")),

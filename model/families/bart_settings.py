@@ -38,7 +38,7 @@ DEFAULTS: Mapping[str, object] = {
     "bos_token_id": 0,
     "eos_token_id": 2,
 }
-"""What transformers assumes of a BART without a setting; other families differ in some."""
+"""Defaults of BART's class in transformers; other families differ in some."""
 # The epsilon of all LayerNorms in this family; no setting changes it.
 _EPSILON = 1e-5
 

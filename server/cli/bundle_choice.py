@@ -21,8 +21,10 @@ class _NotStarted:
 def chosen_bundles(folder: Path, source: str | None, target: str | None) -> list[Bundle]:
     """Return the bundle for this pair of languages, or two through the pivot language.
 
-    `folder` is a bundle or contains bundles. Raises `BundleError`, and `UnsupportedPair` with the available pairs.
+    `folder` is a bundle or contains bundles. Without a source language, a model of several serves if it does not read
+    which one a text is in. Raises `BundleError`, and `UnsupportedPair` with the available pairs.
     """
     bundles = [load_bundle(each) for each in bundle_folders([folder])]
     router = Router([cast(Pipeline, _NotStarted(bundle)) for bundle in bundles], DEFAULT_PIVOT)
-    return [step.pipeline.bundle for step in router.find(source, target).steps]
+    route = (router.from_any_language(target) if source is None else None) or router.find(source, target)
+    return [step.pipeline.bundle for step in route.steps]

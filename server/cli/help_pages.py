@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
+from typing import Protocol
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-
-if TYPE_CHECKING:  # typer's own copy of click
-    from typer._click import Context, HelpFormatter, Parameter
 
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _SECTION = "Options"
@@ -20,14 +18,39 @@ _AT_LEAST = re.compile(rf"x>={_NUMBER}")
 _AT_MOST = re.compile(rf"x<={_NUMBER}")
 
 
+class Parameter(Protocol):
+    """Parameter of a command, as far as its help reads it."""
+
+    @property
+    def param_type_name(self) -> str:
+        """Kind of the parameter: argument or option."""
+        ...
+
+    def get_help_record(self, ctx: typer.Context) -> tuple[str, str] | None:
+        """Return the two columns of the help."""
+        ...
+
+
+class HelpFormatter(Protocol):
+    """Formatter of click, of which typer has a private copy, as far as the help uses it."""
+
+    def section(self, name: str) -> AbstractContextManager[None]:
+        """Write a heading, and indent what is written within the block."""
+        ...
+
+    def write_dl(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Write two columns."""
+        ...
+
+
 class PlainCommand(TyperCommand):
     """A command whose help lists its options by section."""
 
-    def collect_usage_pieces(self, ctx: "Context") -> list[str]:
+    def collect_usage_pieces(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         """Return the usage without the braces around arguments."""
         return [re.sub(r"\{(.*)\}", r"\1", piece) for piece in super().collect_usage_pieces(ctx)]
 
-    def format_options(self, ctx: "Context", formatter: "HelpFormatter") -> None:
+    def format_options(self, ctx: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
         """Write the arguments, and the options of each section."""
         _write_sections(self.get_params(ctx), ctx, formatter)
 
@@ -35,10 +58,10 @@ class PlainCommand(TyperCommand):
 class PlainGroup(TyperGroup):
     """A command with subcommands, with the help of `PlainCommand`."""
 
-    def format_options(self, ctx: "Context", formatter: "HelpFormatter") -> None:
+    def format_options(self, ctx: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
         """Write the options and the subcommands."""
         _write_sections(self.get_params(ctx), ctx, formatter)
-        self.format_commands(ctx, formatter)
+        self.format_commands(ctx, formatter)  # type: ignore[arg-type]
 
 
 class ForwardingCommand(TyperCommand):
@@ -82,7 +105,7 @@ def _plain(number: str) -> str:
     return number.removesuffix(".0")
 
 
-def _write_sections(params: "Sequence[Parameter]", ctx: "Context", formatter: "HelpFormatter") -> None:
+def _write_sections(params: Sequence[Parameter], ctx: typer.Context, formatter: HelpFormatter) -> None:
     sections: dict[str, list[tuple[str, str]]] = {}
     for title, record in _records(params, ctx):
         sections.setdefault(title, []).append(record)
@@ -91,7 +114,7 @@ def _write_sections(params: "Sequence[Parameter]", ctx: "Context", formatter: "H
             formatter.write_dl(records)
 
 
-def _records(params: "Sequence[Parameter]", ctx: "Context") -> Iterator[tuple[str, tuple[str, str]]]:
+def _records(params: Sequence[Parameter], ctx: typer.Context) -> Iterator[tuple[str, tuple[str, str]]]:
     for param in params:
         record = param.get_help_record(ctx)
         if record is None:

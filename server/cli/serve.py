@@ -9,7 +9,6 @@ import signal
 import socket
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -19,20 +18,16 @@ from fastapi import FastAPI
 from bundle.loading import Bundle
 from kernels.onnx_registration import running_kernels
 from server.cli.admin_server import AdminServer, bound_admin_socket
-from server.cli.last_connections import refuse_new_connections
-from server.cli.listener import Listener
 from server.cli.listening import address_of, bound_sockets, bound_unix_socket
 from server.cli.tls import TlsCertificate
 from server.http.app import create_app
-from server.http.connection import limited_connection
-from server.http.connection_limits import ConnectionLimits
+from server.http.connection import ConnectionLimits, limited_connection
 from server.http.connection_table import ConnectionTable, connection_table
 from server.http.middleware.forwarded_headers import ForwardedHeaders
-from server.http.request_turns import RequestTurns
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining
-from server.operations.garbage_collection import collect_when_idle, defer_full_collections
+from server.operations.event_loop import collect_when_idle, defer_full_collections
 from server.operations.log_lines import configure_logging
 from server.operations.metrics import Metrics
 from server.operations.model_loading import open_engines
@@ -45,9 +40,8 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _MAX_HEAD_BYTES = 64 * 1024
 _MAX_ADMIN_CONNECTIONS = 32
 _SWITCH_SECONDS = 0.001
-_ACCEPT_SECONDS = 0.02
-_LAST_SECONDS = 0.5  # for requests on connections that began at the end of the drain
-_CLOSE_SECONDS = 1  # for connections still open after the drain
+_FETCH_SECONDS = 0.05  # between looks at the documents that clients may still fetch
+_CLOSE_SECONDS = 1  # for requests and connections after the drain
 
 
 def serve(settings: Settings) -> int:
@@ -110,18 +104,16 @@ def _serve(
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_CLOSE_SECONDS,
-        http=limited_connection(
-            *(_connection_limits(settings), observer, table, RequestTurns(settings.max_queue_seconds)),
-            for_pages=bool(settings.cors_origins),
-        ),
+        http=limited_connection(_connection_limits(settings), observer, table, for_pages=bool(settings.cors_origins)),
         ws="none",
+        ssl_context_factory=None if certificate is None else lambda *_: certificate.context,
     )
     admin = None
     if admin_socket is not None:
         admin_table = ConnectionTable(_MAX_ADMIN_CONNECTIONS, num_reserved=_MAX_ADMIN_CONNECTIONS)
-        http = limited_connection(_connection_limits(settings), observer, admin_table, RequestTurns())
+        http = limited_connection(_connection_limits(settings), observer, admin_table)
         admin = AdminServer(app.state.server, admin_socket, http)
-    server = _DrainingServer(config, app, table, certificate, admin)
+    server = _DrainingServer(config, app, certificate, admin)
     server.run(sockets)
     return 1 if server.num_lost else 0
 
@@ -167,13 +159,11 @@ class _DrainingServer(uvicorn.Server):
         self,
         config: uvicorn.Config,
         app: FastAPI,
-        table: ConnectionTable,
         certificate: TlsCertificate | None,
         admin: AdminServer | None = None,
     ) -> None:
         super().__init__(config)
         self._app = app
-        self._table = table
         self._state: ServerState = app.state.server
         self._certificate = certificate
         self._admin = admin
@@ -181,7 +171,6 @@ class _DrainingServer(uvicorn.Server):
         self._background: list[asyncio.Task[object]] = []
         self._ending: asyncio.Task[None] | None = None
         self._was_urged = asyncio.Event()
-        self._listening: list[socket.socket] = []
         self.num_lost = 0
 
     @contextlib.contextmanager
@@ -199,13 +188,8 @@ class _DrainingServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start listening. The address is the last line logged before requests."""
-        await super().startup([])
-        self._listening = sockets or []
+        await super().startup(sockets)
         if self.started and sockets:
-            context = None if self._certificate is None else self._certificate.context
-            seconds = self._state.settings.header_timeout_seconds
-            for each in sockets:
-                self.servers.append(Listener(each, self, self._table, context, seconds))  # type: ignore[arg-type]
             if self._certificate is not None:
                 self._background.append(asyncio.create_task(self._certificate.watch()))
             state = self._state
@@ -247,41 +231,32 @@ class _DrainingServer(uvicorn.Server):
         await asyncio.wait(
             {drained, urged}, timeout=state.settings.drain_timeout_seconds, return_when=asyncio.FIRST_COMPLETED
         )
+        num_requests, num_documents = state.num_in_flight, state.documents.num_unfinished
+        if drained.done() and num_requests:  # refusals, and answers about documents, that have just begun
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(state.idle.wait(), _CLOSE_SECONDS)
+                num_requests = 0
         drained.cancel()
         urged.cancel()
-        num_documents = state.documents.num_unfinished
-        self.num_lost = state.num_in_flight + num_documents
-        lost = {"lost": state.num_in_flight, "lost_documents": num_documents}
+        self.num_lost = num_requests + num_documents
+        unfetched = state.documents.num_awaited
+        lost = {"lost": num_requests, "lost_documents": num_documents, "unfetched_documents": unfetched}
         _log.log(logging.WARNING if self.num_lost else logging.INFO, "drained", extra=lost)
-        if state.num_in_flight:
+        if num_requests:
             # Closing the engines answers the waiting requests with an error; uvicorn would drop them.
             for engine in state.engines:
                 await asyncio.to_thread(engine.close)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(state.idle.wait(), _CLOSE_SECONDS)
-        await self._answer_last_connections()
         self.should_exit = True
-
-    async def _answer_last_connections(self) -> None:
-        """Accept the connections that have begun, and wait for their requests, which are rejected."""
-        for listening in self._listening:
-            refuse_new_connections(listening)
-        give_up = time.monotonic() + _LAST_SECONDS
-        await asyncio.sleep(_ACCEPT_SECONDS)
-        while time.monotonic() < give_up and any(  # noqa: ASYNC110 - connections come and go by themselves
-            map(_is_unanswered, self.server_state.connections)
-        ):
-            await asyncio.sleep(_ACCEPT_SECONDS)
 
     async def _drain(self) -> None:
         # HTTP requests first: some are accepted and not yet submitted to an engine.
         if self._state.num_in_flight:
             await self._state.idle.wait()
-        await self._state.documents.finish()  # clients can fetch them until the server exits
+        documents = self._state.documents
+        await documents.finish()
+        while documents.num_awaited:  # noqa: ASYNC110 - clients fetch them, or stop asking
+            await asyncio.sleep(_FETCH_SECONDS)
         for engine in self._state.engines:
             await engine.drain(math.inf)
-
-
-def _is_unanswered(connection: object) -> bool:
-    cycle = getattr(connection, "cycle", None)
-    return cycle is None or not cycle.response_complete

@@ -36,6 +36,8 @@ from server.interface.errors import (
 
 _log = logging.getLogger("kvasir.documents")
 
+_ASKING_SECONDS = 10.0  # clients ask at least as often for a document that they wait for
+
 # Receives every document that was translated, failed or was deleted before, in the context of its submission.
 OnFinished = Callable[[FinishedDocument], None]
 
@@ -129,6 +131,15 @@ class DocumentStore:
         """The number of documents that are queued or in progress."""
         return sum(job.finished is None for job in self._jobs.values())
 
+    @property
+    def num_awaited(self) -> int:
+        """The number of translated documents that no client has fetched, and of which one asked a moment ago."""
+        since = self._clock() - _ASKING_SECONDS
+        return sum(
+            job.status is JobStatus.DONE and not job.is_fetched and max(job.asked, job.finished or 0.0) >= since
+            for job in self._jobs.values()
+        )
+
     async def finish(self) -> None:
         """Wait until no document is queued or in progress."""
         while tasks := [job.task for job in self._jobs.values() if job.finished is None and job.task is not None]:
@@ -149,6 +160,7 @@ class DocumentStore:
             reason = f": {job.error}" if job.error is not None else ""
             raise DocumentNotReady(f"the document has no translation; its status is {job.status}{reason}")
         result = job.folder / "result"
+        job.is_fetched = True
         return DocumentContent(job.name, job.kind.media_type, result.stat().st_size, result.open("rb"))
 
     async def delete(self, job_id: str) -> None:
@@ -209,7 +221,9 @@ class DocumentStore:
     def _job(self, job_id: str) -> StoredJob:
         self._remove_expired()
         try:
-            return self._jobs[job_id]
+            job = self._jobs[job_id]
+            job.asked = self._clock()
+            return job
         except KeyError:
             raise UnknownDocument(
                 f"no document has this id; a document is kept for {self._options.lifetime_seconds:g} seconds after its "

@@ -79,6 +79,8 @@ class StoredJob:
     error: KvasirError | None = None
     folder: Path | None = None
     num_bytes: int = 0
+    asked: float = 0.0  # when a client last asked for it
+    is_fetched: bool = False
     task: asyncio.Task[None] | None = None
     timer: asyncio.TimerHandle | None = None
 

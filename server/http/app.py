@@ -10,25 +10,24 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from fastapi_offline import FastAPIOffline
-from starlette.types import ASGIApp
 
-from server.http.direct_routes import DirectRoutes
-from server.http.middleware.authentication import Authentication
-from server.http.middleware.body_limit import BodyLimit
-from server.http.middleware.body_memory import BodyMemory
-from server.http.middleware.engine_admission import EngineAdmission
-from server.http.middleware.form_charset import FormCharset
-from server.http.middleware.host_check import HostCheck, default_hosts
-from server.http.middleware.json_values import JsonValues
-from server.http.middleware.origins import origin_pattern
-from server.http.middleware.protocol_dispatch import ProtocolDispatch
-from server.http.middleware.request_admission import RequestAdmission
-from server.http.middleware.request_recorder import RequestRecorder
-from server.http.middleware.response_pacing import ResponsePacing
-from server.http.middleware.turn_admission import TurnAdmission
-from server.http.middleware.upload_admission import UploadAdmission
-from server.http.monitoring import health, metrics
-from server.http.page import documentation
+from server.http.middleware.body import BodyLimits
+from server.http.middleware.dispatch import ProtocolDispatch
+from server.http.middleware.gate import (
+    Admission,
+    Check,
+    Gate,
+    Hosts,
+    Keys,
+    Turns,
+    Uploads,
+    default_hosts,
+    origin_pattern,
+    unread_share,
+)
+from server.http.middleware.pacing import ResponsePacing
+from server.http.middleware.recorder import RequestRecorder
+from server.http.monitoring import health_router, metrics_router
 from server.http.page import routes as page
 from server.http.protocols.protocol import Protocol
 from server.http.protocols.registry import PROTOCOLS, error_formats
@@ -37,7 +36,7 @@ from server.http.responses.descriptions import Descriptions
 from server.http.responses.errors import install_error_handlers
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
-from server.operations.loop_lag import watch_event_loop
+from server.operations.event_loop import watch_event_loop
 from server.operations.metrics import Metrics
 from server.operations.model_loading import open_engines
 from server.operations.settings import Settings
@@ -103,34 +102,33 @@ def create_app(
         dependencies = _key_dependencies(server, protocol)
         for router in protocol.routers:
             _add_routes(app, router, dependencies)
-    for router in (health.router, metrics.router, documentation.router):
+    for router in (health_router, metrics_router, page.docs_router):
         _add_routes(app, router)
     if "native" in settings.protocols:
         _add_routes(app, page.router)  # it calls /v1
-    # Middleware added last runs first.
-    app.add_middleware(DirectRoutes, application=app)
     upload_bytes = settings.document_options.limits.max_file_bytes + settings.max_body_bytes  # and the other fields
     upload_paths = [path for protocol in protocols for path in protocol.upload_paths]
-    app.add_middleware(FormCharset, formats=formats)
-    app.add_middleware(
-        BodyLimit, max_body_bytes=settings.max_body_bytes, upload_bytes=dict.fromkeys(upload_paths, upload_bytes)
-    )
-    app.add_middleware(UploadAdmission, server=server, formats=formats, paths=upload_paths)
-    admission = EngineAdmission(server, protocols)
-    app.add_middleware(RequestAdmission, admission=admission, formats=formats)
-    if server.key_gate is not None:
-        app.add_middleware(Authentication, server=server, formats=formats, protocols=protocols)
-    app.add_middleware(
-        ProtocolDispatch,
-        protocols=settings.protocols,
-        max_body_bytes=settings.max_body_bytes,
-        admission=admission,
-        formats=formats,
-    )
-    app.add_middleware(JsonValues, max_values=_MAX_JSON_VALUES + settings.max_texts)
-    app.add_middleware(BodyMemory, server=server, upload_paths=upload_paths)
+    admission = Admission(server, protocols)
+    by_rules = [protocol for name, protocol in PROTOCOLS.items() if name in settings.protocols]
+    checks: list[Check] = [
+        Hosts(settings.allowed_hosts or default_hosts(settings.host), settings.cors_origins),
+        Turns(settings.max_queue_seconds),
+        unread_share(server.unread),
+        ProtocolDispatch(by_rules, settings.max_body_bytes, admission),
+        Keys(server, protocols),
+        admission,
+        Uploads(server, upload_paths),
+    ]
+    # Middleware added last runs first.
+    app.add_middleware(Gate, checks=checks, formats=formats)
     app.add_middleware(ResponsePacing, unread=server.unread, formats=formats)
-    app.add_middleware(TurnAdmission, formats=formats)
+    app.add_middleware(
+        BodyLimits,
+        max_body_bytes=settings.max_body_bytes,
+        upload_bytes=dict.fromkeys(upload_paths, upload_bytes),
+        memory=server.body_memory,
+        max_values=_MAX_JSON_VALUES + settings.max_texts,
+    )
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -148,23 +146,10 @@ def create_app(
                 "X-Request-ID",
             ],
         )
-    allowed_hosts = settings.allowed_hosts or default_hosts(settings.host)
-    app.add_middleware(HostCheck, formats=formats, allowed_hosts=allowed_hosts, allowed_origins=settings.cors_origins)
     routers = [router for protocol in protocols for router in protocol.routers]
     endpoints = [route.path for router in routers for route in router.routes if isinstance(route, APIRoute)]
     app.add_middleware(RequestRecorder, server=server, formats=formats, endpoints=endpoints)
-    app.middleware_stack = _from_recorder(app.build_middleware_stack())
     return app
-
-
-def _from_recorder(stack: ASGIApp) -> ASGIApp:
-    """Return the middleware from `RequestRecorder` on, without FastAPI's own outside of it.
-
-    They limit bodies, as `BodyLimit` does, and turn exceptions into responses, of which the recorder leaves none.
-    """
-    while not isinstance(stack, RequestRecorder):
-        stack = stack.app  # type: ignore[attr-defined]  # each has it
-    return stack
 
 
 def _add_routes(app: FastAPI, router: APIRouter, dependencies: Sequence[params.Depends] = ()) -> None:

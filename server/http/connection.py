@@ -1,24 +1,18 @@
-"""HTTP connections: size limits, timeouts, and error responses below the application."""
+"""HTTP connections: uvicorn's, with limits of size and time, and error responses below the application."""
 
 import asyncio
 import logging
+import select
+from dataclasses import dataclass
 from enum import Enum
-from functools import partial
-from typing import TYPE_CHECKING
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from server.http.connection_limits import ConnectionLimits
 from server.http.connection_table import ConnectionTable
-from server.http.joined_writes import JoinedConnection
-from server.http.paused_reading import DisconnectWatch, WatchedFlow
 from server.http.rejections import MALFORMED, TOO_MANY_CONNECTIONS, Rejection, as_bytes, rejection_of_head, too_long
-from server.http.request_turns import PROBES, RequestTurns
+from server.http.requests.disconnect import CONNECTION, LossReport
 from server.operations.metrics import Metrics
-
-if TYPE_CHECKING:
-    from uvicorn._types import ASGI3Application
 
 _log = logging.getLogger("kvasir.request")
 
@@ -26,8 +20,23 @@ _PIECE_BYTES = 16 * 1024  # fed to the parser at once; the size of a head is che
 _MIN_BODY_BYTES_PER_SECOND = 10_000
 # A body in chunks of one byte has five bytes of framing for each of its own.
 _MAX_FRAMING_RATIO = 8
-_ANSWERED_BEYOND_LIMIT = (*PROBES, b"/metrics")
+_ANSWERED_BEYOND_LIMIT = (b"/health/live", b"/health/ready", b"/metrics")
 _UPGRADE_HEADERS = (b"upgrade", b"http2-settings")
+_WATCH_SECONDS = 0.5  # between looks at a client whose requests wait
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Size and time limits of one connection.
+
+    `max_head_bytes` holds for request line and headers together, and again for trailers and chunk extensions.
+    `body_seconds` grows with the bytes received. `write_seconds` is the time without progress of a response.
+    """
+
+    max_head_bytes: int
+    head_seconds: float
+    body_seconds: float
+    write_seconds: float
 
 
 class _Phase(Enum):
@@ -36,17 +45,14 @@ class _Phase(Enum):
     BODY = "body"
 
 
-class LimitedConnection(JoinedConnection):
+class LimitedConnection(HttpToolsProtocol):
     """uvicorn's connection with `limits`. Subclasses made by `limited_connection` have values for these attributes."""
 
     limits: ConnectionLimits
     metrics: Metrics
     table: ConnectionTable
-    turns: RequestTurns
     for_pages: bool
-    watch: DisconnectWatch
 
-    _is_excess = False
     _phase = _Phase.IDLE
     _num_received = 0  # bytes since the connection was opened
     _framing_bytes = 0  # of the current head, or of the current body's framing
@@ -54,41 +60,47 @@ class LimitedConnection(JoinedConnection):
     _has_boundary = False  # the current piece begins a message or ends its head
     _has_ignored_upgrade = False
     _unparsed = b""  # received behind requests that wait for their turn
+    _running: RequestResponseCycle | None = None  # `cycle` may be one that waits behind it
     _rejection: Rejection | None = None
     _is_rejected = False
     _read_timer: asyncio.TimerHandle | None = None
     _read_began = 0.0
     _write_timer: asyncio.TimerHandle | None = None
     _unsent_bytes = 0  # when the write timer was last started
+    _watch_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start waiting for a request."""
         super().connection_made(transport)
-        self.flow = WatchedFlow(transport, self.watch)
-        is_accepted, self._is_excess = self.table.add(self)
+        self._loss = LossReport()
         self._enter(_Phase.HEAD)
-        if not is_accepted:
+        if not self.table.add(self):
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timers."""
-        self._stop_read_timer()
-        self._stop_write_timer()
+        """Stop the timers, and end the request in progress: uvicorn ends the last one, which may wait behind it."""
+        for timer in (self._read_timer, self._write_timer, self._watch_timer):
+            _cancel(timer)
         self.table.remove(self)
-        self.flow.resume_reading()
         super().connection_lost(exc)
+        if self._running is not None:
+            self._running.disconnected = True
+            self._running.message_event.set()
+        self._loss.report()
+        # A connection and its requests refer to each other, and full garbage collections are rare.
+        self.pipeline.clear()
+        self.cycle = self.scope = self._running = None  # type: ignore[assignment]
 
     def close_idle(self) -> None:
         """Close the connection, which has no request in progress, without waiting for its client to read."""
         self.transport.abort()
 
-    @property
-    def _has_request(self) -> bool:
-        return self._running is not None and not self._running.response_complete
-
     def data_received(self, data: bytes) -> None:
         """Feed the parser in small pieces, so that a head over the limit is rejected before it is gathered."""
         self._num_received += len(data)
+        _cancel(self.timeout_keep_alive_task)
+        if self._phase is _Phase.IDLE:
+            self._enter(_Phase.HEAD)
         self._parse(self._unparsed + data if self._unparsed else data)
 
     def _parse(self, data: bytes) -> None:
@@ -96,18 +108,31 @@ class LimitedConnection(JoinedConnection):
 
         A client that sends requests faster than it reads the responses must not fill the memory.
         """
-        self._unset_keepalive_if_required()
         self._unparsed = b""
-        if self._phase is _Phase.IDLE:
-            self._enter(_Phase.HEAD)
         for start in range(0, len(data), _PIECE_BYTES):
             if self._is_rejected or self.transport.is_closing():
                 return
             if self.pipeline:
                 self._unparsed = data[start:]
-                self.flow.pause_reading()
+                self._pause_reading()
                 return
             self._feed(data[start : start + _PIECE_BYTES])
+
+    def _pause_reading(self) -> None:
+        """Read no more until requests are answered. The event loop then misses the end of the connection."""
+        self.flow.pause_reading()
+        if self._watch_timer is None:
+            self._watch_timer = self.loop.call_later(_WATCH_SECONDS, self._watch)
+
+    def _watch(self) -> None:
+        self._watch_timer = None
+        if self.flow.read_paused and not self.transport.is_closing():
+            ends = select.poll()
+            ends.register(self.transport.get_extra_info("socket").fileno(), select.POLLRDHUP)
+            if ends.poll(0):
+                self.transport.abort()
+            else:
+                self._pause_reading()
 
     def _feed(self, piece: bytes) -> None:
         framing_before, body_before = self._framing_bytes, self._body_bytes
@@ -168,14 +193,17 @@ class LimitedConnection(JoinedConnection):
         """Start the request, unless its head is rejected or it is parsed again without its upgrade."""
         version, max_bytes = self.parser.get_http_version(), self.limits.max_head_bytes
         self._rejection = rejection_of_head(version, self.url, self.headers, max_bytes)
-        if self._rejection is None and self._is_excess and self.url not in _ANSWERED_BEYOND_LIMIT:
+        if self._rejection is None and self.table.is_full and self.url not in _ANSWERED_BEYOND_LIMIT:
             self._rejection = TOO_MANY_CONNECTIONS
         if self._rejection is not None:
             raise ValueError(self._rejection.message)
         if self.parser.should_upgrade():
             self._has_ignored_upgrade = True
             return
+        self.scope["state"][CONNECTION] = self._loss
         super().on_headers_complete()
+        if not self.pipeline:
+            self._running = self.cycle
         self._enter(_Phase.BODY)
 
     def on_body(self, body: bytes) -> None:
@@ -189,36 +217,36 @@ class LimitedConnection(JoinedConnection):
             return
         self._phase = _Phase.IDLE
         self._has_boundary = True
-        self._stop_read_timer()
+        _cancel(self._read_timer)
         super().on_message_complete()
+        self._note_idle()
 
     def on_response_complete(self) -> None:
-        """Watch the rest of the response, which may be unsent when the connection is closed."""
+        """Go on with what waits, and watch the rest of the response, which may be unsent when the connection closes."""
+        self._running = self.pipeline[-1][0] if self.pipeline else None
         super().on_response_complete()
         if self._unparsed and not self.pipeline and not self.transport.is_closing():
             self._parse(self._unparsed)
         if self.pipeline:  # uvicorn reads on after each response
-            self.flow.pause_reading()
-        if self._phase is _Phase.IDLE and not self._has_request:
-            self.table.set_idle(self, is_idle=True)
+            self._pause_reading()
+        self._note_idle()
         if self.transport.get_write_buffer_size():
             self._start_write_timer()
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
-        self._running = cycle
-        self.turns.begin(partial(super()._start_asgi_task, cycle, app), cycle.scope)
 
     def pause_writing(self) -> None:
         """Watch whether the response makes progress."""
         super().pause_writing()
         self._start_write_timer()
 
+    def _note_idle(self) -> None:
+        self.table.set_idle(self, is_idle=self._running is None and self._phase is not _Phase.BODY)
+
     def _enter(self, phase: _Phase) -> None:
         self._phase = phase
         self._framing_bytes = self._body_bytes = 0
         self._has_boundary = True
-        self.table.set_idle(self, is_idle=phase is _Phase.HEAD and not self._has_request)
-        self._stop_read_timer()
+        self._note_idle()
+        _cancel(self._read_timer)
         self._read_began = self.loop.time()
         seconds = self.limits.head_seconds if phase is _Phase.HEAD else self.limits.body_seconds
         self._read_timer = self.loop.call_later(seconds, self._on_read_timeout)
@@ -239,13 +267,8 @@ class LimitedConnection(JoinedConnection):
         message = f"the request's {self._phase.value} was not received in time; send it faster"
         self._reject(Rejection(408, "request_timeout", message))
 
-    def _stop_read_timer(self) -> None:
-        if self._read_timer is not None:
-            self._read_timer.cancel()
-            self._read_timer = None
-
     def _start_write_timer(self) -> None:
-        self._stop_write_timer()
+        _cancel(self._write_timer)
         self._unsent_bytes = self.transport.get_write_buffer_size()
         self._write_timer = self.loop.call_later(self.limits.write_seconds, self._on_write_timeout)
 
@@ -257,30 +280,23 @@ class LimitedConnection(JoinedConnection):
             self._start_write_timer()
             return
         self.metrics.connection_aborted()
-        _log.warning("connection aborted: response not read", extra={"client": self._client, "unsent_bytes": unsent})
+        fields = {"client": self._client_address, "unsent_bytes": unsent}
+        _log.warning("connection aborted: response not read", extra=fields)
         self.transport.abort()
 
-    def _stop_write_timer(self) -> None:
-        if self._write_timer is not None:
-            self._write_timer.cancel()
-            self._write_timer = None
-
     @property
-    def _client(self) -> str:
+    def _client_address(self) -> str:
         return self.client[0] if self.client else ""
 
     def _reject(self, rejection: Rejection) -> None:
         """Answer with an error unless another response is due on this connection, and close it."""
         self._is_rejected = True
-        if self._closing is not None:  # after its last response
-            self.transport.close()
-            return
         self.metrics.answered("unknown", rejection.status, "invalid", self.loop.time() - self._read_began)
-        fields = {"status": rejection.status, "code": rejection.code, "client": self._client}
+        fields = {"status": rejection.status, "code": rejection.code, "client": self._client_address}
         _log.info("request rejected before it was parsed", extra=fields)
-        self._stop_read_timer()
+        _cancel(self._read_timer)
         cycle = self._running
-        if cycle is not None and not cycle.response_complete:
+        if cycle is not None:
             if self._phase is not _Phase.BODY or cycle is not self.cycle or cycle.response_started:
                 cycle.keep_alive = False  # the earlier response is finished first, and is the last one
                 self.pipeline.clear()
@@ -292,9 +308,14 @@ class LimitedConnection(JoinedConnection):
         self.transport.close()
 
 
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
+
+
 def limited_connection(
-    limits: ConnectionLimits, metrics: Metrics, table: ConnectionTable, turns: RequestTurns, for_pages: bool = False
+    limits: ConnectionLimits, metrics: Metrics, table: ConnectionTable, for_pages: bool = False
 ) -> type[LimitedConnection]:
     """Return the connection class for a server with these limits; with `for_pages`, web pages can read its errors."""
-    shared = {"limits": limits, "metrics": metrics, "table": table, "turns": turns, "for_pages": for_pages}
-    return type("LimitedConnection", (LimitedConnection,), {**shared, "watch": DisconnectWatch()})
+    shared = {"limits": limits, "metrics": metrics, "table": table, "for_pages": for_pages}
+    return type("LimitedConnection", (LimitedConnection,), shared)

@@ -11,7 +11,7 @@ _log = logging.getLogger("kvasir")
 
 _MIN_CONNECTIONS = 8
 _MIN_RESERVE, _MAX_RESERVE = 16, 2048
-_RESERVE_SHARE = 8  # of all descriptors, twice: for files and processes, and for connections that are being accepted
+_RESERVE_SHARE = 8  # of all descriptors, twice: for files and processes, and for connections without a request
 _MAX_DESCRIPTORS = 1 << 20
 _LOG_SECONDS = 5.0
 
@@ -25,73 +25,53 @@ class Connection(Protocol):
 
 
 class ConnectionTable:
-    """Open connections. Beyond `max_connections`, each new one closes the one that has been idle for longest.
+    """Open connections, of which `max_connections` may have a request in progress.
 
-    Connections without a complete request head are idle, too. While none is, new connections are `excess`: they are
-    served health probes and metrics. Beyond `num_reserved` of them, each new one closes an idle one of these, or is
-    refused: two probes at once must not close each other.
+    `num_reserved` more may be open, for health probes, for metrics and for the refusal of all other requests. Beyond
+    that, each new connection closes the one that has been idle for longest, or is refused. A connection is idle
+    until it has sent the head of a request.
     """
 
     def __init__(self, max_connections: int, num_reserved: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.max_connections = max_connections
-        self.num_reserved = num_reserved
+        self._max_open = max_connections + num_reserved
         self._clock = clock
         self._open: set[Connection] = set()
-        self._excess: set[Connection] = set()
         self._idle: dict[Connection, None] = {}  # the first has been idle for longest
-        self._idle_excess: dict[Connection, None] = {}
         self._num_closed = 0
         self._next_log = 0.0
 
-    def add(self, connection: Connection) -> tuple[bool, bool]:
-        """Add a new connection. Return whether it is accepted, and whether it is an excess one."""
-        while len(self._open) >= self.max_connections and self._idle:
-            self._close_oldest(self._idle)
-        num_working = len(self._open) - len(self._idle_excess)
-        while len(self._open) >= self.max_connections > num_working:
-            self._close_oldest(self._idle_excess)
-        num_excess = len(self._open) - self.max_connections
-        if num_excess >= self.num_reserved:
-            if not self._idle_excess:
-                self.note_closed()
-                return False, True
-            self._close_oldest(self._idle_excess)
+    def add(self, connection: Connection) -> bool:
+        """Add a new connection. Return whether there is room for it."""
+        if len(self._open) >= self._max_open:
+            self._note_closed()
+            oldest = next(iter(self._idle), None)
+            if oldest is None:
+                return False
+            self.remove(oldest)
+            oldest.close_idle()
         self._open.add(connection)
-        if num_excess >= 0:
-            self._excess.add(connection)
-        return True, num_excess >= 0
-
-    def _close_oldest(self, idle: dict[Connection, None]) -> None:
-        oldest = next(iter(idle))
-        self.remove(oldest)
-        oldest.close_idle()
-        self.note_closed()
+        self._idle[connection] = None
+        return True
 
     def set_idle(self, connection: Connection, *, is_idle: bool) -> None:
         """Note that a connection waits for a request, or works on one."""
-        idle = self._idle_excess if connection in self._excess else self._idle
-        idle.pop(connection, None)
+        self._idle.pop(connection, None)
         if is_idle and connection in self._open:
-            idle[connection] = None
+            self._idle[connection] = None
 
     def remove(self, connection: Connection) -> None:
         """Remove a closed connection."""
         self._open.discard(connection)
-        self._excess.discard(connection)
         self._idle.pop(connection, None)
-        self._idle_excess.pop(connection, None)
-
-    def __len__(self) -> int:
-        """Return the number of open connections."""
-        return len(self._open)
 
     @property
-    def num_idle(self) -> int:
-        """The number of connections without a request in progress."""
-        return len(self._idle) + len(self._idle_excess)
+    def is_full(self) -> bool:
+        """Whether as many connections as may have a request in progress."""
+        return len(self._open) - len(self._idle) >= self.max_connections
 
-    def note_closed(self) -> None:
-        """Log that a connection is closed for want of descriptors, at most once in five seconds."""
+    def _note_closed(self) -> None:
+        """Log that a connection is closed because file descriptors ran out, at most once in five seconds."""
         self._num_closed += 1
         if (now := self._clock()) >= self._next_log:
             self._next_log = now + _LOG_SECONDS

@@ -18,6 +18,7 @@ KvasirError
 ├── InvalidApiKey         the API key is unknown, revoked or expired
 ├── TryLater              a limit is reached; retry after `retry_after_seconds`
 │   ├── QueueFull         the queue is full
+│   │   └── NoEngine      no engine runs, and none could be started
 │   ├── RateLimited       the API key has made too many requests
 │   └── QuotaExceeded     the API key has translated too many characters
 ├── StorageFull           no space is left for files of the server
@@ -129,6 +130,12 @@ class QueueFull(TryLater):
     """The queue is full. `retry_after_seconds` is estimated from the queue."""
 
     code = "queue_full"
+
+
+class NoEngine(QueueFull):
+    """No engine of the model runs, and none could be started. The server tries again and again."""
+
+    code = "no_engine"
 
 
 class RateLimited(TryLater):

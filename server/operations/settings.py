@@ -21,9 +21,9 @@ from server.translation.limits import TranslationLimits
 from server.workers.sentence_cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENCES
 
 ENVIRONMENT_PREFIX = "KVASIR_"
-# Read by the packages library and kernels, by `kvasir top`, by `kvasir mcp` and by deploy/ray_serve.py.
+# Read by the packages library and kernels, by `kvasir mcp` and by deploy/ray_serve.py.
 _READ_ELSEWHERE = (
-    *("ADMIN_KEY", "HOME", "KERNELS", "MCP_API_KEY", "RAY_CPUS", "RAY_GATEWAYS", "RAY_MAX_ONGOING", "RAY_MAX_REPLICAS"),
+    *("HOME", "KERNELS", "MCP_API_KEY", "RAY_CPUS", "RAY_GATEWAYS", "RAY_MAX_ONGOING", "RAY_MAX_REPLICAS"),
     *("RAY_MIN_REPLICAS", "RAY_TARGET_ONGOING", "RAY_THREADS"),
 )
 
@@ -373,7 +373,7 @@ class Settings(BaseSettings):
     ] = 256
     header_timeout_seconds: Annotated[
         float,
-        Field(gt=0, le=3600, description="seconds for a TLS handshake, and for the headers of a request; then 408"),
+        Field(gt=0, le=3600, description="seconds for the headers of a request; then 408"),
     ] = 10.0
     body_timeout_seconds: Annotated[
         float, Field(gt=0, le=3600, description="seconds to receive a body, plus one for every 10 kB of it; then 408")

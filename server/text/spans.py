@@ -15,7 +15,7 @@ from functools import cache
 import regex
 
 from server.interface.interruption import checkpoint
-from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.unknown_characters import UnknownCharacters
 
 
 class SpanKind(StrEnum):
@@ -215,7 +215,8 @@ _SIGN_BEHIND = regex.compile(rf"(?:\p{{Sc}}|[%‰])(?![\w%{{])|°[A-Za-z]?{_END}
 _GRAPHEME_OR_WORD = regex.compile(r"[\w\p{M}]+|\p{Regional_Indicator}{1,2}+[\p{M}\u200d]*+|\X")
 _ABUGIDA = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 UNSPACED = regex.compile(f"[{_UNSPACED}]")
-_UNSPACED_GRAPHEMES = regex.compile(rf"[{_UNSPACED}]\p{{M}}*|[^{_UNSPACED}]+")
+_RUNS = regex.compile(rf"[{_UNSPACED}]+|[^{_UNSPACED}]+")
+_GRAPHEME = regex.compile(r"\X")
 
 
 @cache
@@ -277,21 +278,22 @@ def _unknown(text: str, unknown: UnknownCharacters) -> Iterator[Span]:
         if not any(map(str.isalnum, match.group())):
             yield Span(*match.span(), SpanKind.SYMBOL)
             continue
-        if _ABUGIDA.match(match.group()):
-            # One sentence, most likely: a letter that is missing makes no span of it.
-            if 2 * sum(map(unknown.is_lost, match.group())) >= len(match.group()):
-                yield Span(*match.span(), SpanKind.UNKNOWN)
-            continue
         # A sentence of a script without blanks is one word here.
-        start = end = match.start()
-        for part in _UNSPACED_GRAPHEMES.finditer(text, *match.span()):
-            if any(map(unknown.is_lost, part.group())):
-                start, end = (start, part.end()) if start < end == part.start() else part.span()
-            elif start < end:
-                yield Span(start, end, SpanKind.UNKNOWN)
-                start = end = part.end()
-        if start < end:
-            yield Span(start, end, SpanKind.UNKNOWN)
+        for part in _RUNS.finditer(text, *match.span()):
+            yield from _unknown_in_run(text, part.span(), unknown)
+
+
+def _unknown_in_run(text: str, run: tuple[int, int], unknown: UnknownCharacters) -> Iterator[Span]:
+    """Yield a word, or what of a text without blanks the model would lose."""
+    lost = list(map(unknown.is_lost, text[slice(*run)]))
+    if not any(lost):
+        return
+    if UNSPACED.match(text[run[0]]) is None or 2 * sum(lost) >= len(lost):
+        yield Span(*run, SpanKind.UNKNOWN)
+    elif _ABUGIDA.match(text[run[0]]) is None:  # a letter that is missing in a sentence of letters makes no span of it
+        for match in _GRAPHEME.finditer(text, *run):
+            if any(map(unknown.is_lost, match.group())):
+                yield Span(*match.span(), SpanKind.UNKNOWN)
 
 
 def _without_overlaps(found: Sequence[Span], others: Sequence[Span]) -> list[Span]:

@@ -51,6 +51,7 @@ Attempt = Callable[[Sentence], Sequence[Part | Restored]]
 
 # Sentences that a stream decodes before the next ones; docs/decisions/text.md has the numbers.
 BLOCK_SENTENCES = 32
+_ONE_PART = 3  # with what stands around it
 # What a bundle copies before it was measured: everything, and these masks. A lost span costs another attempt.
 _UNMEASURED = SpanCopying(copied=tuple(READABLE), masks=tuple(f"X{number}" for number in range(1, 10)))
 
@@ -84,7 +85,7 @@ class Attempts:
         self._num_hypotheses = request.options.num_hypotheses
         copying = config.copying or _UNMEASURED
         self._copied = frozenset(copying.copied)
-        self._masks = copying.masks
+        self._masks = [mask for mask in copying.masks if _is_written(mask, tokenizer)]
         self._is_unspaced = is_unspaced(request.target)
         options = request.options
         # A client that asks for scores or several translations of a term wants those of the model.
@@ -426,7 +427,7 @@ class Attempts:
             [job] = sentence.jobs
             if not self._lacks_part(sentence, job) or self._another_hypothesis(sentence, job):
                 continue
-            if len(parts := list(self._by_parts(sentence))) > 1:
+            if len(parts := self._by_parts(sentence)) > _ONE_PART:
                 first.append((sentence, sentence.parts, sentence.jobs))
                 attempts.append((sentence, parts))
         if not attempts:
@@ -463,23 +464,23 @@ class Attempts:
                 return True
         return False
 
-    def _by_parts(self, sentence: Sentence) -> Iterator[Part | Restored]:
-        """Yield the parts of a sentence and all between them; nothing if spans are not copied in them."""
+    def _by_parts(self, sentence: Sentence) -> Sequence[Part | Restored]:
+        """Return the parts of a sentence and all between them; nothing if one cannot be read by itself."""
         unit = sentence.unit
         text = unit.segmentable()[sentence.start : sentence.end]
         position = sentence.start
+        found: list[Part | Restored] = []
         for first, last in parts_of(text, self._request.source):
             start, end = sentence.start + first, sentence.start + last
-            if unit.is_inside_protected(start) or unit.is_inside_protected(end):
-                return
             means = [self._first_means(span) for span in unit.protected_in(start, end)]
             built = self._read(sentence, start, end, means, is_fragment=True)
-            if built is None:
-                return
-            yield unchanged(unit, (position, start))
-            yield Part(sentence.text, built, is_part=True)
+            if built is None or unit.is_inside_protected(start) or unit.is_inside_protected(end):
+                return ()
+            # Models write more of a short text that ends as a sentence does.
+            built.text += "." * built.text[-1:].isalnum()
+            found += [unchanged(unit, (position, start)), Part(sentence.text, built, is_part=True)]
             position = end
-        yield unchanged(unit, (position, sentence.end))
+        return (*found, unchanged(unit, (position, sentence.end)))
 
     # Forms of address
 
@@ -512,6 +513,12 @@ class Attempts:
 
     def _in_time(self, sentences: Iterable[Sentence]) -> Iterable[Sentence]:
         return self._texts.deadline.in_time(sentences)
+
+
+def _is_written(mask: str, tokenizer: Tokenizer) -> bool:
+    """Return whether a model can read a mask and write it."""
+    tokens = tokenizer.encode_target(mask)
+    return tokenizer.unknown_token not in (*tokens, *tokenizer.encode(mask)) and tokenizer.decode(tokens) == mask
 
 
 def _differ(numbers: NumberCheck | None) -> bool:

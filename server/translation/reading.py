@@ -12,11 +12,11 @@ from server.text.readers.html import read_html
 from server.text.readers.pieces import to_document
 from server.text.readers.plain_text import read_text, read_whole
 from server.text.readers.units import Document, Unit
-from server.text.readers.unknown_characters import UnknownCharacters
 from server.text.readers.xml import read_xml
 from server.text.segmentation.sentences import Segment, split, whole
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
+from server.text.unknown_characters import UnknownCharacters
 from server.translation.deadline import Deadline
 from server.translation.sentences import SegmentedText, Sentence
 from server.translation.types import KeepReason, TranslationRequest

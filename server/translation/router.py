@@ -184,6 +184,17 @@ class Router:
             raise UnsupportedPair(f"`source` and `target` are ambiguous: {wanted}; available: {self._pairs()}")
         return routes[0]
 
+    def from_any_language(self, target: str | None) -> Route | None:
+        """Return a route to `target` of the only model for it, if that model does not read which language a source is.
+
+        None if there are several models, or one that has tokens of source languages.
+        """
+        routes = self._matching(None, self.canonical(target))
+        if len({(route.name, route.target) for route in routes}) != 1 or routes[0].pivot is not None:
+            return None
+        reads_source = routes[0].steps[0].pipeline.bundle.config.tokenizer.source_language_tokens
+        return None if reads_source else routes[0]
+
     def check_translates(self) -> None:
         """Raise `UnsupportedTask` if no model translates."""
         if not self._routes:

@@ -15,7 +15,7 @@ from server.engine.runners.registry import open_runners
 from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.engine.stream_tracker import StreamUpdate
 from server.interface.client_identity import client_of_call, limits_of_client
-from server.interface.errors import Draining, EngineFailed
+from server.interface.errors import Draining, EngineFailed, NoEngine
 from server.interface.loop_turns import in_turns
 from server.interface.request import Completion, FinishReason, Request, check_all_tokens
 from server.interface.word_tokens import NO_WORDS, WordTokens
@@ -35,6 +35,7 @@ _TIMER_SECONDS = 0.01  # after a deadline, when it has passed on every clock
 # Rows for each row that may be encoded ahead: enough to share encoder runs, without a second queue.
 _ROWS_PER_ROW_AHEAD = 4
 _CHECKED_PER_TURN = 5000  # of the event loop
+_RETRY_SECONDS = 2.0  # after a failed attempt to start an engine
 _CALL_SHARE = 4  # one call has at most a quarter of the queue
 
 
@@ -190,6 +191,21 @@ class EnginePool:
             ]
         )
 
+    def not_restarted(self) -> None:
+        """End all requests if no engine runs: the next attempt to start one may be in vain, too. Thread-safe."""
+        if self._has_none:
+            unfinished, error = list(self._calls), self._no_engine()
+            self._scheduler.cancel(unfinished)
+            self.ended([Completion(request, [], FinishReason.CANCELLED, error) for request in unfinished])
+
+    @property
+    def _has_none(self) -> bool:
+        return all(engine.cannot_start for engine in self._engines)
+
+    def _no_engine(self) -> NoEngine:
+        name = self.bundle.config.name
+        return NoEngine(f"no engine of the model {name} runs, and none could be started; retry later", _RETRY_SECONDS)
+
     def progressed(self, updates: Sequence[StreamUpdate]) -> None:
         """Forward newly final tokens to their streams. They arrive before the completion."""
         by_loop: dict[asyncio.AbstractEventLoop, list[StreamUpdate]] = {}
@@ -217,6 +233,8 @@ class EnginePool:
         with self._admission_lock:
             if self._draining:
                 raise Draining("the server is shutting down and accepts no new requests")
+            if self._has_none:
+                raise self._no_engine()
             self._calls.update(calls)
         self._activity_changed()
         # Engines drop expired requests in every step, unless they hang or are down.
@@ -248,6 +266,8 @@ class EnginePool:
 
     def check_admission(self) -> None:
         """Raise `QueueFull` if a call that begins now would be rejected."""
+        if self._has_none:
+            raise self._no_engine()
         self._scheduler.check_admission(time.monotonic(), client_of_call.get())
 
     def _activity_changed(self) -> None:

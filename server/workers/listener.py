@@ -21,3 +21,7 @@ class EngineListener(Protocol):
     def lost(self, requests: Sequence[Request], why: str) -> None:
         """Receive the requests of an engine that died, and the reason."""
         ...
+
+    def not_restarted(self) -> None:
+        """Note that an engine that died could not be started again."""
+        ...

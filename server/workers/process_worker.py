@@ -63,6 +63,7 @@ class ProcessWorker:
         self._num_rows_taken = 0
         self._last_status = time.monotonic()
         self._is_down = False
+        self.cannot_start = False  # since it died; the last attempt failed
         self._is_silent = False
         # Before probes report it as stuck.
         self._kill_seconds = max(heartbeat_limit_seconds - 2 * _WATCH_SECONDS, _WATCH_SECONDS)
@@ -237,9 +238,11 @@ class ProcessWorker:
             except Exception:  # noqa: BLE001 - the next attempt may succeed
                 _log.exception("worker process not restarted", extra={"worker": self._name})
                 self._pipe.end()
+                self.cannot_start = True
+                self._listener.not_restarted()
                 self._closing.wait(_RESTART_SECONDS)
             else:
-                self._is_down = False
+                self._is_down = self.cannot_start = False
                 self._scheduler.set_absent(self._replica, False)
                 _log.info("worker process restarted", extra={"worker": self._name})
                 break

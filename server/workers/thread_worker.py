@@ -51,6 +51,8 @@ class ThreadWorker:
         """Seconds since the last iteration of its loop."""
         return time.monotonic() - self._last_step
 
+    cannot_start = False  # a thread does not die
+
     @property
     def is_responsive(self) -> bool:
         """Whether it has stepped lately."""

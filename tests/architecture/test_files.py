@@ -6,7 +6,7 @@ import pytest
 
 from tests.architecture.project_files import project_files, text_of
 
-MAX_LINES = 300
+MAX_LINES = 600
 EMPTY_WORD = re.compile(r"(^|[/_])(utils?|helpers?|common|managers?|misc)(?=[/_.])")
 
 INSTALL_OF_ANOTHER = re.compile(

@@ -1,11 +1,13 @@
 """Import contracts: they hold, and a wrong import or an unlisted module breaks them."""
 
+import ast
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.architecture.project_files import ROOT
+from tests.architecture.project_files import ROOT, project_files, text_of
 
 PACKAGES = ("benchmarks", "bundle", "export", "kernels", "kvasir_client", "library", "loadtest", "model", "server")
 
@@ -79,3 +81,37 @@ def _copy_packages(folder: Path) -> None:
 def _lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+# Libraries whose classes the edge extends or reads: a minor release may change what they call private.
+_EDGE = ("server/cli/", "server/http/", "server/operations/")
+
+
+def _private_imports(source: str) -> list[str]:
+    """Return the imported modules and names that their owners call private, of other packages or of other modules."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    dunder = re.compile(r"__\w+__")
+    return [name for name in found if any(part[:1] == "_" and not dunder.fullmatch(part) for part in name.split("."))]
+
+
+def test_the_edge_imports_nothing_private() -> None:
+    edge = [path for path in project_files() if path.startswith(_EDGE) and path.endswith(".py")]
+    assert edge
+    found = {path: names for path in edge if (names := _private_imports(text_of(path)))}
+    assert not found
+
+
+def test_a_private_import_is_found_wherever_it_stands() -> None:
+    source = """
+import uvicorn._types
+from __future__ import annotations
+from fastapi.routing import APIRoute, _prepare
+if TYPE_CHECKING:
+    from typer._click import Context
+"""
+    assert _private_imports(source) == ["uvicorn._types", "fastapi.routing._prepare", "typer._click.Context"]

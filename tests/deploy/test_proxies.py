@@ -1,12 +1,19 @@
 """nginx and Caddy with the configurations of `deploy/` in front of a server, over HTTP/2."""
 
+import base64
+import contextlib
+import http.client
 import json
 import os
 import re
 import shutil
+import signal
 import socket
+import ssl
 import subprocess
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,12 +60,13 @@ def _body(text: str, **fields: object) -> list[str]:
 
 
 @contextmanager
-def _nginx(folder: Path, port: int, upstream: str) -> Iterator[subprocess.Popen[bytes]]:
+def _nginx(folder: Path, port: int, *upstreams: str) -> Iterator[subprocess.Popen[bytes]]:
     (folder / "password").write_text("reader:{PLAIN}secret\n", encoding="utf-8")
     site = text_of("deploy/nginx.conf")
     for documented, here in {
         "listen 443": f"listen 127.0.0.1:{port}",
-        "server 127.0.0.1:8000": f"server {upstream}",
+        "server 127.0.0.1:8000;": " ".join(f"server {upstream};" for upstream in upstreams),
+        "client_header_timeout 10s": "client_header_timeout 1s",
         "/etc/ssl/kvasir/fullchain.pem": str(CERTIFICATE),
         "/etc/ssl/kvasir/privkey.pem": str(CERTIFICATE),
         "/etc/nginx/kvasir.htpasswd": str(folder / "password"),
@@ -92,7 +100,10 @@ def _caddy(folder: Path, port: int, upstream: str) -> Iterator[subprocess.Popen[
         yield process
 
 
-_PROXIES = {"nginx": _nginx, "caddy": _caddy}
+_PROXIES: dict[str, Callable[[Path, int, str], contextlib.AbstractContextManager[subprocess.Popen[bytes]]]] = {
+    "nginx": _nginx,
+    "caddy": _caddy,
+}
 
 
 @pytest.fixture(scope="module")
@@ -181,3 +192,102 @@ def test_a_body_over_the_limit_of_the_proxy_is_rejected_in_the_format_of_the_ser
     error = json.loads(answer[answer.rindex("\n{") :])["error"]
     assert error["code"] in ("body_too_large", "document_too_large")  # of nginx; of the server behind Caddy
     assert "bytes" in error["message"]
+
+
+@pytest.fixture
+def nginx_with_two(tmp_path: Path) -> Iterator[tuple[int, Sequence[Served]]]:
+    """Return the port of nginx, and the servers behind it."""
+    if shutil.which("nginx") is None:
+        pytest.skip("nginx is not installed")
+    with contextlib.ExitStack() as stack:
+        flags = (*FLAGS, "--threads", "1")
+        servers = [stack.enter_context(contextlib.contextmanager(started)(*flags)) for _ in range(2)]
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        upstreams = [server.url.removeprefix("http://") for server in servers]
+        process = stack.enter_context(_nginx(tmp_path, port, *upstreams))
+        stack.callback(process.terminate)
+        until(lambda: _listens(port))
+        yield port, servers
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _connection(port: int) -> http.client.HTTPSConnection:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=context)
+
+
+def test_the_end_of_one_of_two_servers_is_seen_by_no_client_of_the_proxy(
+    nginx_with_two: tuple[int, Sequence[Served]],
+) -> None:
+    port, (ending, _) = nginx_with_two
+    statuses: list[int] = []
+    is_over = threading.Event()
+    credentials = base64.b64encode(b"reader:secret").decode()
+    headers = {"Host": SITE, "Authorization": f"Basic {credentials}", "Content-Type": "application/json"}
+    body = json.dumps({"text": "Good morning.", "source": "en", "target": "de"})
+
+    def send() -> None:
+        with contextlib.closing(_connection(port)) as connection:
+            while not is_over.is_set():
+                connection.request("POST", "/v1/translate", body, headers)
+                answer = connection.getresponse()
+                answer.read()
+                statuses.append(answer.status)
+
+    clients = [threading.Thread(target=send) for _ in range(8)]
+    for client in clients:
+        client.start()
+    until(lambda: len(statuses) > 100)
+    ending.process.send_signal(signal.SIGTERM)
+    assert ending.process.wait(60) == 0
+    num_before = len(statuses)
+    until(lambda: len(statuses) > num_before + 100)
+    is_over.set()
+    for client in clients:
+        client.join(60)
+    assert set(statuses) == {200}
+
+
+def test_a_tls_handshake_that_never_ends_is_closed_by_the_proxy(nginx_with_two: tuple[int, Sequence[Served]]) -> None:
+    port, _ = nginx_with_two
+    outgoing = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(
+            ssl.MemoryBIO(), outgoing, server_hostname="a." * 126 + "aa"
+        ).do_handshake()
+    give_up = time.monotonic() + 60
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as slow:
+        with contextlib.suppress(ConnectionError):
+            for byte in outgoing.read():
+                slow.sendall(bytes([byte]))
+                time.sleep(0.05)
+        with contextlib.suppress(ConnectionError):
+            assert slow.recv(1000) == b""
+    assert time.monotonic() < give_up
+
+
+def test_the_proxy_passes_on_as_many_requests_of_one_address_as_it_may(
+    nginx_with_two: tuple[int, Sequence[Served]],
+) -> None:
+    port, (server, other) = nginx_with_two
+    credentials = base64.b64encode(b"reader:secret").decode()
+    body = json.dumps({"text": " ".join(f"House {n} is old." for n in range(200)), "source": "en", "target": "de"})
+    headers = {"Host": SITE, "Authorization": f"Basic {credentials}", "Content-Type": "application/json"}
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(contextlib.closing(_connection(port))) for _ in range(80)]
+        for connection in connections:
+            connection.request("POST", "/v1/translate", body, headers)
+        for probed in (server, other):
+            with probed.client() as client:
+                assert client.get("/health/live").status_code == 200
+        statuses = [connection.getresponse().status for connection in connections]
+    assert statuses.count(200) >= 64
+    assert set(statuses) <= {200, 429}
+    assert 429 in statuses

@@ -18,7 +18,7 @@ from tests.architecture.project_files import text_of
 from tests.docs.fenced_blocks import blocks_of, pages
 
 COMMANDS = (
-    *("serve", "top", "pull", "models", "remove", "translate", "export", "train", "filter", "calibrate", "mcp"),
+    *("serve", "pull", "models", "remove", "translate", "export", "train", "filter", "calibrate", "mcp"),
     "shortlist",
     *("loadtest", "loadtest report", "loadtest compare"),
     *("keys", "keys add", "keys list", "keys revoke", "keys limit"),

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from starlette.testclient import TestClient
 
 from server.http.app import create_app
-from server.http.middleware.json_values import ValueCounter
+from server.http.middleware.body import ValueCounter
 from server.http.protocols.native.texts import TranslateBody
 from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator

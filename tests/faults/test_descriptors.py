@@ -9,13 +9,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.end_to_end.servers import PATIENCE_SECONDS, Served, started
-from tests.faults.raw_requests import CERTIFICATE, PROBE, closing, connect, exchange, open_socket, post
+from tests.faults.raw_requests import CERTIFICATE, PROBE, closing, connect, exchange, post
 
 MAX_DESCRIPTORS = 160
 _BODY = json.dumps({"text": "Tea."}).encode()
 _TRANSLATION = post("/v1/translate", _BODY, "application/json")
 _HALF_A_HEAD = b"GET / HTTP/1.1\r\nHost: loc"
-_HALF_A_HANDSHAKE = b"\x16\x03\x01\x02\x00\x01\x00"
 
 
 @pytest.fixture(scope="module", params=[(), ("--tls-certificate", str(CERTIFICATE))], ids=["plain", "tls"])
@@ -25,12 +24,11 @@ def served(request: pytest.FixtureRequest) -> Iterator[Served]:
 
 
 def _idle_connection(served: Served, number: int) -> socket.socket:
-    """Open a connection that sends nothing or the beginning of a request or, every second one, of a TLS handshake."""
-    is_handshake = number // 2 % 2 and served.url.startswith("https:")
-    connection = open_socket(served) if is_handshake else connect(served)
+    """Open a connection that sends nothing or the beginning of a request."""
+    connection = connect(served)
     if number % 2:
         with contextlib.suppress(ConnectionError):
-            connection.sendall(_HALF_A_HANDSHAKE if is_handshake else _HALF_A_HEAD)
+            connection.sendall(_HALF_A_HEAD)
     return connection
 
 

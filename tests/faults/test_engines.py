@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from bundle.loading import Bundle, load_bundle
 from bundle.tokenizer_files import SOURCE_SENTENCEPIECE_FILE
 from server.http.app import create_app
+from server.interface.errors import NoEngine
 from server.interface.request import Completion, Request, Timings
 from server.operations.defaults import DEFAULT_MODEL
 from server.operations.settings import Settings
@@ -111,12 +112,12 @@ def test_an_engine_that_starts_again_loads_only_the_files_of_the_start(bundle: B
         file.write_bytes(bytes(len(content)))
         os.kill(engine._process.pid or 0, signal.SIGKILL)
         await _until(lambda: not pool.status().has_engine)
-        call = asyncio.create_task(pool.generate(requests))
-        await asyncio.sleep(2.5)
+        with pytest.raises(NoEngine):
+            await asyncio.wait_for(pool.generate(requests), PATIENCE_SECONDS)
         assert not pool.status().has_engine
-        assert not call.done()
         file.write_bytes(content)
-        [done] = await asyncio.wait_for(call, PATIENCE_SECONDS)
+        await _until(lambda: pool.status().has_engine)
+        [done] = await asyncio.wait_for(pool.generate(_requests(bundle, 1)), PATIENCE_SECONDS)
         assert done.hypotheses
 
     try:
@@ -132,3 +133,24 @@ def test_a_server_without_an_engine_is_not_ready_and_alive(echo: EchoGenerator) 
         answer = client.get("/health/ready")
         assert (answer.status_code, answer.json()) == (503, {"status": "no_engine"})
         assert client.get("/health/live").status_code == 200
+
+
+def test_requests_are_answered_at_once_while_no_engine_can_be_started(bundle: Bundle, tmp_path: Path) -> None:
+    settings = Settings(model=[bundle.path], threads=1, cache_sentences=0)
+    pool, [engine] = _pool(bundle, 1)
+    body = {"text": "The old man sat at the window and looked at the rain."}
+    with TestClient(create_app(settings, [pool])) as client:
+        moved = next(path for path in sorted(bundle.path.iterdir()) if path.suffix == ".onnx")
+        weights = tmp_path / "moved"
+        moved.rename(weights)
+        os.kill(engine._process.pid or 0, signal.SIGKILL)
+        answers = [client.post("/v1/translate", json=body) for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [503] * 3
+        assert {answer.json()["error"]["code"] for answer in answers} == {"no_engine"}
+        assert all(int(answer.headers["Retry-After"]) >= 1 for answer in answers)
+        assert client.get("/health/ready").json() == {"status": "no_engine"}
+        weights.rename(moved)
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while client.post("/v1/translate", json=body).status_code != 200:
+            assert time.monotonic() < give_up
+            time.sleep(0.1)

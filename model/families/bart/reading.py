@@ -35,7 +35,7 @@ class BartFamily:
     numbers: PieceNumbers
     languages: ReadLanguages
     defaults: Mapping[str, object]
-    """What transformers assumes without a setting, where BART differs."""
+    """Defaults of the class in transformers that differ from those of BART."""
     begins_with_bos: bool = False
     offset_follows_padding: bool = False
     generates: bool = False

@@ -16,7 +16,7 @@ DEFAULTS: Mapping[str, object] = {
     "bos_token_id": None,
     "eos_token_id": 0,
 }
-"""What transformers assumes without a setting."""
+"""Defaults of the class in transformers."""
 
 
 def marian_config(settings: GenerationSettings, tensors: Mapping[str, Tensor]) -> TransformerConfig:

@@ -39,7 +39,7 @@ _OF_T5: Mapping[str, object] = {
     "eos_token_id": 1,
 }
 _OF_MT5 = {"vocab_size": 250112, "d_ff": 1024, "num_layers": 8, "num_heads": 6, "feed_forward_proj": "gated-gelu"}
-# What transformers assumes without a setting.
+# Defaults of the classes in transformers.
 _DEFAULTS = {"t5": _OF_T5, "mt5": {**_OF_T5, **_OF_MT5}}
 _SHARED, _OUTPUT = "shared.weight", "lm_head.weight"
 _EMBEDDINGS = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")

@@ -12,9 +12,11 @@ from server.cli.offline_options import OfflineOptions
 from server.cli.translate.observers import StatsRecorder
 from server.cli.translate.stats import OfflineStats
 from server.operations.defaults import DEFAULT_PIVOT
+from server.text.language_detection import Detector
+from server.text.language_tags import match_language
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
-from server.translation.router import Router
+from server.translation.router import Route, Router
 from server.translation.types import Translation, TranslationRequest
 from server.workers.sentence_cache import CachedEngineClient
 from server.workers.stepped_engine import SteppedEngine
@@ -40,11 +42,32 @@ class TranslatedBlock:
     stats: OfflineStats
 
 
-class BlockTranslator:
-    """Translates several blocks at the same time: texts are processed between the steps of the engine.
+class LineRoutes:
+    """Routes of lines: the one of the options, or of each line's language where the model does not read it.
 
-    Lines of a block in which something must be protected form a call of their own, because that takes several rounds.
+    The language of a line then selects rules for its text only, such as those for the ends of sentences.
     """
+
+    def __init__(self, router: Router, source: str | None, target: str | None) -> None:
+        """Raises `UnsupportedPair`."""
+        is_any = source is None and len(router.source_languages) > 1
+        of_any = router.from_any_language(target) if is_any else None
+        self._router = router
+        self._route = of_any or router.find(source, target)
+        self._detector = Detector(router.source_languages) if of_any else None
+
+    def of(self, line: str) -> Route:
+        """Return the route of a line."""
+        if self._detector is None:
+            return self._route
+        target = self._route.target
+        languages = (each.language for each in self._detector.rank(line))
+        source = next((each for each in languages if match_language(each, [target]) is None), None)
+        return self._route if source is None else self._router.find(source, target)
+
+
+class BlockTranslator:
+    """Translates several blocks at the same time: texts are processed between the steps of the engine."""
 
     def __init__(self, bundles: Sequence[Bundle], options: OfflineOptions) -> None:
         """Load a model, or two that translate through a pivot language.
@@ -64,7 +87,7 @@ class BlockTranslator:
             )
             for engine in self._engines
         ]
-        self._route = Router(pipelines, DEFAULT_PIVOT).find(options.source, options.target)
+        self._routes = LineRoutes(Router(pipelines, DEFAULT_PIVOT), options.source, options.target)
         self._recorder.take()  # the first sentence was no part of the input
         self._loop = asyncio.SelectorEventLoop(_StopWhenIdle(lambda: self._loop.stop()))
         self._running: set[asyncio.Task[TranslatedBlock]] = set()
@@ -115,13 +138,25 @@ class BlockTranslator:
 
     async def _translate(self, block: Block) -> TranslatedBlock:
         stats = OfflineStats(lines=len(block.lines))
-        request = TranslationRequest(
-            tuple(block.lines), self._route.source, self._route.target, options=self._options.decoding
-        )
-        result = await self._route.pipeline.translate(request)
-        stats.count(result)
+        translations: dict[int, Translation] = {}
+
+        async def translate(route: Route, indices: list[int]) -> None:
+            request = TranslationRequest(
+                texts=tuple(block.lines[index] for index in indices),
+                source=route.source,
+                target=route.target,
+                options=self._options.decoding,
+            )
+            result = await route.pipeline.translate(request)
+            translations.update(zip(indices, result.translations, strict=True))
+            stats.count(result)
+
+        calls: dict[Route, list[int]] = {}
+        for index, line in enumerate(block.lines):
+            calls.setdefault(self._routes.of(line), []).append(index)
+        await asyncio.gather(*(translate(*call) for call in calls.items()))
         stats.add(self._recorder.take())
-        return TranslatedBlock(block.index, list(map(self._written, result.translations)), stats)
+        return TranslatedBlock(block.index, [self._written(translations[i]) for i in range(len(block.lines))], stats)
 
     def _written(self, translation: Translation) -> str:
         return json_line(translation) if self._options.as_json else translation.text

@@ -22,7 +22,7 @@ from server.text.language_detection import Detector
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.router import Router
-from server.translation.service import TranslationOutcome, TranslationService
+from server.translation.service import AUTO, TranslationOutcome, TranslationService
 from server.translation.types import TranslationRequest
 from server.workers.engine_pool import EnginePool
 from server.workers.pool_options import PoolOptions
@@ -85,10 +85,15 @@ def translate_document_file(
             [Pipeline(engine, TranslationLimits()) for engine in engines],
             DEFAULT_PIVOT,
         )
-        service = TranslationService(router, Detector(()), TranslationLimits())
+        # A model that does not read the language of its source needs none.
+        is_any = (
+            options.source is None and len(router.source_languages) > 1 and router.from_any_language(options.target)
+        )
+        service = TranslationService(router, Detector(router.source_languages if is_any else ()), TranslationLimits())
         request = TranslationRequest((), "", "", options.decoding)
-        translate = document_translation(service, request, options.source, options.target, observe)
-        language = service.check(request, options.source, options.target)
+        spoken = AUTO if is_any else options.source
+        translate = document_translation(service, request, spoken, options.target, observe)
+        language = service.check(request, spoken, options.target)
         kind = replace(kind, options=replace(kind.options, language=language))
         unfinished = Path(folder) / sink.name
         asyncio.run(run(translate, unfinished))

@@ -23,7 +23,6 @@ _TOKEN = regex.compile(
 _PLURAL_FORMS = regex.compile(r"Plural-Forms:[^\"\\]*+(?:\\n)?+")
 _RULE = regex.compile(r"nplurals\s*+=\s*+([0-9]{1,3})\s*+;\s*+plural\s*+=\s*+([^;\\]++)")
 _LANGUAGE = regex.compile(r"Language:([ \t]*+)([\w@.-]*+)")
-_UNWRITTEN = "Plural-Forms: nplurals={}; plural={};"
 _MAX_FORMS = 10
 _NUMBERS = range(1000)  # for which a rule is tried: all known ones repeat after 100
 _GERMANIC = (2, "n != 1")  # what gettext takes without a rule
@@ -184,7 +183,7 @@ def _plural_rule(
     own = _rule(num_forms, expression) or _Rule(2)
     if header is None or not any(entry.plural for entry in entries):
         return own, changes
-    line = _UNWRITTEN.format(num_forms, expression)
+    line = f"Plural-Forms: nplurals={num_forms}; plural={expression};"
     if (old := _PLURAL_FORMS.search(written)) is not None:
         changes.append((begin + old.start(), begin + old.end(), line + "\\n" * old[0].endswith("\\n")))
     else:
@@ -255,11 +254,9 @@ def _with_directives(gap: _Gap, translation: str) -> str | None:
 
     Directives of printf take their values in order, unless they have numbers.
     """
-    if not translation:
-        return None
     formats = [flag for flag in gap.flags if flag.endswith("-format") and not flag.startswith(("no-", "possible-"))]
-    if not formats:
-        return translation
+    if not formats or not translation:
+        return translation or None
     pattern = _BRACES if any(name in each for each in formats for name in _FORMATS_WITH_BRACES) else _PRINTF
     wanted, found = pattern.findall(gap.text), pattern.findall(translation)
     if Counter(wanted) != Counter(found):

@@ -19,14 +19,16 @@ _MAX_CUE_CHARACTERS = 30_000
 _MAX_DEPTH = 64  # of tags in each other
 
 # In front of the words of a speaker, and not part of them: a dash, or the marks of live captions.
-_LEAD = regex.compile(r"(?:[-‐‑–—―]++(?!\d)|(?:>|＞|&gt;){2,})\s*+")
+_LEAD = regex.compile(r"(?:[-‐‑–—―•]++(?!\d)|(?:>|＞|&gt;){2,})\s*+")
 # A word of a name has a capital letter, or a letter of a script without them.
 _NAME_WORD = r"[\p{Lu}\p{Lt}\p{Lo}\p{N}#][\w.'’#-]*+"
 _NAME = rf"{_NAME_WORD}(?:\s{_NAME_WORD}){{0,3}}+(?:\s?[(\[（][^()\[\]（）]{{1,40}}[)\]）])?+\s?(?::(?=\s|\Z)|：)"
 _NOTE = r"(?:[♩-♬🎵🎶]|(?<!\S)#(?!\S))"
-_SPEAKER = regex.compile(rf"{_LEAD.pattern}|[(\[（［【〔]|{_NOTE}|{_NAME}")
-_APART = regex.compile(rf"[(\[（［【〔][^()\[\]]*+[)\]）］】〕]|.*{_NOTE}|{_NAME}")  # a line on its own
+_SPEAKER = regex.compile(rf"{_LEAD.pattern}|[(\[（［【〔*]|{_NOTE}|{_NAME}")
+_APART = regex.compile(rf"[(\[（［【〔][^()\[\]]*+[)\]）］】〕]|\*[^*]++\*|.*{_NOTE}|{_NAME}")  # a line on its own
 _SENTENCE_END = regex.compile(r"([\p{Sentence_Terminal}…‥])[\p{Pe}\p{Pf}\"'’]*+\Z")
+# One speaker's words in quotation marks, or interrupted, and then those of the next.
+_OTHER_SPEAKS = regex.compile(r".*(?:[\p{Pf}»\"]\n[\p{Pi}«„\"]|(?:--|[–—])\n\W*+\p{Lu})")
 _MAYBE_END = ".…‥"  # also behind abbreviations and hesitation
 _LATIN = regex.compile(r"\p{Latin}")
 _LANGUAGE, _JUDGED = "en", 80  # of the rules; characters on both sides of a line end
@@ -178,6 +180,7 @@ def _are_apart(text: str, following: str) -> bool:
     return (
         _SPEAKER.match(following) is not None
         or _APART.fullmatch(text) is not None
+        or _OTHER_SPEAKS.match(f"{text}\n{following}") is not None
         or (end is not None and (end[1] not in _MAYBE_END or _is_end(text, following)))
     )
 

@@ -1,4 +1,4 @@
-"""Requests and tokens by model and by key, for `kvasir top` and accounting."""
+"""Requests and tokens by model and by key, for dashboards and accounting."""
 
 import time
 from dataclasses import asdict

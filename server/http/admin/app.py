@@ -7,9 +7,9 @@ from fastapi.responses import JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from server.http.admin import activity, models
-from server.http.middleware.body_limit import BodyLimit
-from server.http.middleware.host_check import HostCheck, default_hosts
-from server.http.monitoring import health, metrics
+from server.http.middleware.body import BodyLimits
+from server.http.middleware.gate import Gate, Hosts, default_hosts
+from server.http.monitoring import health_router, metrics_router
 from server.http.responses.error_formats import ErrorFormats
 from server.http.responses.errors import error_response, install_error_handlers
 from server.http.state import ServerState
@@ -44,12 +44,12 @@ def create_admin_app(server: ServerState, gate: KeyGate | None) -> FastAPI:
         dependencies.append(Depends(check_key))
     app.include_router(models.router, dependencies=dependencies)
     app.include_router(activity.router, dependencies=dependencies)
-    app.include_router(metrics.router, dependencies=dependencies)
-    app.include_router(health.router)
-    app.add_middleware(BodyLimit, max_body_bytes=_MAX_BODY_BYTES)
+    app.include_router(metrics_router, dependencies=dependencies)
+    app.include_router(health_router)
+    app.add_middleware(BodyLimits, max_body_bytes=_MAX_BODY_BYTES)
     # No page of another site may change models by way of an administrator's browser.
-    hosts = default_hosts(settings.admin_host)
-    app.add_middleware(HostCheck, formats=formats, allowed_hosts=hosts, allowed_origins=[], has_settings=False)
+    hosts = Hosts(default_hosts(settings.admin_host), [], has_settings=False)
+    app.add_middleware(Gate, checks=[hosts], formats=formats)
     return app
 
 

@@ -1,12 +1,74 @@
-"""Routes of the page: static files, with a policy that lets a browser run no other script."""
+"""Routes of the web page and of the API's documentation, under a policy that lets a browser run no other script."""
 
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
-from server.http.page.files import INDEX, PageFile, read_page
-from server.http.page.headers import security_headers
+from server.http.responses.descriptions import Descriptions, openapi
+
+FOLDER: Final = Path(__file__).resolve().parent / "static"
+INDEX: Final = "index.html"
+
+# A constant table: the operating system's may map .js to anything.
+_MEDIA_TYPES: Final = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PageFile:
+    """Content and headers of a file. `etag` is a hash of the content, so it is equal on every machine."""
+
+    content: bytes
+    media_type: str
+    etag: str
+
+
+def read_page(folder: Path = FOLDER) -> dict[str, PageFile]:
+    """Return every file of the page by name. Requests can name these only, so no path leaves the folder.
+
+    Raises KeyError for an unknown file extension.
+    """
+    files = {}
+    for path in sorted(folder.iterdir()):
+        content = path.read_bytes()
+        etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+        files[path.name] = PageFile(content, _MEDIA_TYPES[path.suffix], etag)
+    return files
+
+
+def security_headers(style: str = "'self'", image: str = "'self'", has_trusted_types: bool = True) -> dict[str, str]:
+    """Return the headers of a page with these sources of styles and images."""
+    policy = [
+        "default-src 'none'",
+        "script-src 'self'",
+        f"style-src {style}",
+        f"img-src {image}",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ]
+    if has_trusted_types:
+        policy += ["require-trusted-types-for 'script'", "trusted-types 'none'"]
+    return {
+        "Content-Security-Policy": "; ".join(policy),
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+        # Cached, but revalidated each time: an updated server must not be mixed with old files.
+        "Cache-Control": "no-cache",
+    }
+
 
 router = APIRouter(include_in_schema=False)
 
@@ -35,3 +97,33 @@ def _response(request: Request, file: PageFile) -> Response:
     if cached == "*" or file.etag in (tag.strip().removeprefix("W/") for tag in cached.split(",")):
         return Response(status_code=304, headers=headers)
     return Response(file.content, headers=headers, media_type=file.media_type)
+
+
+docs_router = APIRouter(include_in_schema=False)
+
+# Swagger UI sets style attributes, embeds its icons as data, and writes markup without trusted types.
+_DOCS_HEADERS: Final = security_headers(style="'self' 'unsafe-inline'", image="'self' data:", has_trusted_types=False)
+_DOCS_FILES: Final = read_page(Path(__file__).resolve().parent / "docs")
+
+
+@docs_router.api_route("/docs", methods=["GET", "HEAD"])
+async def docs() -> Response:
+    """Return the documentation page."""
+    return _docs_response("docs.html")
+
+
+@docs_router.api_route("/openapi.json", methods=["GET", "HEAD"])
+async def description(request: Request) -> Response:
+    """Return the description of all protocols."""
+    descriptions: Descriptions = request.app.state.descriptions
+    return await descriptions.response(openapi, request.scope.get("root_path", ""))
+
+
+@docs_router.api_route("/docs/start.js", methods=["GET", "HEAD"])
+async def start() -> Response:
+    """Return the script that starts Swagger UI."""
+    return _docs_response("start.js")
+
+
+def _docs_response(name: str) -> Response:
+    return Response(_DOCS_FILES[name].content, headers=_DOCS_HEADERS, media_type=_DOCS_FILES[name].media_type)

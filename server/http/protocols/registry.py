@@ -2,34 +2,35 @@
 
 from collections.abc import Sequence
 
-from server.http.protocols.apertium.protocol import APERTIUM_PROTOCOL
+from server.http.protocols.apertium import APERTIUM_PROTOCOL
 from server.http.protocols.deepl.protocol import DEEPL_PROTOCOL
-from server.http.protocols.deeplx.protocol import DEEPLX_PROTOCOL
-from server.http.protocols.extensions.protocol import EXTENSIONS_PROTOCOL
-from server.http.protocols.games.protocol import GAMES_PROTOCOL
-from server.http.protocols.google.protocol import GOOGLE_PROTOCOL
+from server.http.protocols.deeplx import DEEPLX_PROTOCOL
+from server.http.protocols.extensions import EXTENSIONS_PROTOCOL
+from server.http.protocols.games import GAMES_PROTOCOL
+from server.http.protocols.google import GOOGLE_PROTOCOL
 from server.http.protocols.libretranslate.protocol import LIBRETRANSLATE_PROTOCOL
-from server.http.protocols.microsoft.protocol import MICROSOFT_PROTOCOL
-from server.http.protocols.mtranserver.protocol import MTRANSERVER_PROTOCOL
+from server.http.protocols.microsoft import MICROSOFT_PROTOCOL
+from server.http.protocols.mtranserver import MTRANSERVER_PROTOCOL
 from server.http.protocols.native.protocol import NATIVE_PROTOCOL
-from server.http.protocols.openai.protocol import OPENAI_PROTOCOL
+from server.http.protocols.openai.chat import OPENAI_PROTOCOL
 from server.http.protocols.protocol import Protocol
 from server.http.responses.error_formats import ErrorFormats
 
+# A request to a path that several share belongs to the first whose rule it matches.
 PROTOCOLS = {
     each.name: each
     for each in (
         NATIVE_PROTOCOL,
         LIBRETRANSLATE_PROTOCOL,
         DEEPL_PROTOCOL,
-        DEEPLX_PROTOCOL,
-        EXTENSIONS_PROTOCOL,
-        MTRANSERVER_PROTOCOL,
-        OPENAI_PROTOCOL,
-        GOOGLE_PROTOCOL,
+        MICROSOFT_PROTOCOL,
         APERTIUM_PROTOCOL,
         GAMES_PROTOCOL,
-        MICROSOFT_PROTOCOL,
+        DEEPLX_PROTOCOL,
+        MTRANSERVER_PROTOCOL,
+        EXTENSIONS_PROTOCOL,
+        OPENAI_PROTOCOL,
+        GOOGLE_PROTOCOL,
     )
 }
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Protocol, TypeVar
+from typing import Final, TypeVar
 
 from fastapi import Request
 
@@ -10,18 +10,23 @@ from server.interface.errors import ClientGone
 
 Result = TypeVar("Result")
 
+CONNECTION: Final = "connection"
+"""Key of a scope's state: the `LossReport` of the connection, if the server has one."""
 
 _GONE = "the client closed the connection before the response was ready"
-CONNECTION = "connection"  # in the state of a scope: the connection, if it reports its loss
 
 
-class Connection(Protocol):
-    """A connection that reports its loss."""
+class LossReport:
+    """Whether a connection is lost, and the function that the request in progress wants to be called then."""
 
-    is_lost: bool
+    is_lost = False
+    on_loss: Callable[[], None] | None = None
 
-    def call_on_loss(self, on_loss: Callable[[], None] | None) -> None:
-        """Call a function when the connection is lost. None: no function any more."""
+    def report(self) -> None:
+        """Note that the connection is lost."""
+        self.is_lost = True
+        if self.on_loss is not None:
+            self.on_loss()
 
 
 async def unless_disconnected(request: Request, work: Coroutine[None, None, Result]) -> Result:
@@ -38,7 +43,7 @@ async def unless_disconnected(request: Request, work: Coroutine[None, None, Resu
         is_gone = True
         task.cancel()
 
-    connection: Connection | None = request.scope.get("state", {}).get(CONNECTION)
+    connection: LossReport | None = request.scope.get("state", {}).get(CONNECTION)
     watcher = None
     if connection is None:
         watcher = asyncio.create_task(_watch(request, cancel))
@@ -46,7 +51,7 @@ async def unless_disconnected(request: Request, work: Coroutine[None, None, Resu
         work.close()
         raise ClientGone(_GONE)
     else:  # a task for each request would cost more time than reading its fields
-        connection.call_on_loss(cancel)
+        connection.on_loss = cancel
     try:
         return await work
     except asyncio.CancelledError:
@@ -55,7 +60,7 @@ async def unless_disconnected(request: Request, work: Coroutine[None, None, Resu
         raise
     finally:
         if connection is not None:
-            connection.call_on_loss(None)
+            connection.on_loss = None
         if watcher is not None:
             watcher.cancel()
 

@@ -4,11 +4,12 @@ import asyncio
 import codecs
 import json
 import math
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NoReturn
 from urllib.parse import parse_qsl
 
 from fastapi import Request
+from python_multipart.exceptions import FormParserError
 from starlette.datastructures import UploadFile
 from starlette.types import Scope
 
@@ -21,7 +22,7 @@ _TRUE, _FALSE = frozenset({"1", "true", "True"}), frozenset({"0", "false", "Fals
 _INLINE_BYTES = 20_000  # 1 MB of escapes takes 0.2 s
 MAX_BLANK_BYTES = 256  # before JSON
 BEFORE_JSON = b" \t\r\n" + codecs.BOM_UTF8  # .NET writes a byte order mark
-_PARSED = "kvasir.json_object"  # key of the scope
+_PARSED, _FORMS = "kvasir.json_object", "kvasir.forms"  # keys of the scope
 _MAX_FIELD_BYTES = 1024 * 1024  # of a URL-encoded form; Starlette has the same limit for multipart forms
 
 
@@ -118,12 +119,10 @@ class Parameters:
         return next((value for value in self._values.get(name, ()) if isinstance(value, UploadFile)), None)
 
 
-async def closes_forms(request: Request) -> AsyncIterator[None]:
-    """Close uploaded files after the response. A dependency of routes that call `read_parameters`."""
-    try:
-        yield
-    finally:
-        await request.close()
+async def close_forms(scope: Scope) -> None:
+    """Close the uploaded files of the forms that `read_parameters` has read for a request, after its response."""
+    for form in scope.get(_FORMS, ()):
+        await form.close()
 
 
 async def read_parameters(request: Request, max_fields: int) -> Parameters:
@@ -144,7 +143,11 @@ async def read_parameters(request: Request, max_fields: int) -> Parameters:
         for name, text in await _form_fields(await request.body(), max_fields):
             values.setdefault(name, []).append(text)
         return Parameters(values, is_json=False)
-    form = await request.form(max_fields=max_fields, max_files=1)
+    try:
+        form = await request.form(max_fields=max_fields, max_files=1)
+    except FormParserError as error:  # Starlette does not handle it
+        raise InvalidRequest("the boundary of a form must have at most 256 bytes") from error
+    request.scope.setdefault(_FORMS, []).append(form)
     for name, form_value in form.multi_items():
         values.setdefault(name, []).append(form_value)
     return Parameters(values, is_json=False)

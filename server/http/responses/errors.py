@@ -27,6 +27,7 @@ from server.interface.errors import (
     InvalidRequest,
     KvasirError,
     MissingApiKey,
+    NoEngine,
     NotFound,
     StorageFull,
     StoreBusy,
@@ -51,6 +52,7 @@ _STATUS: Mapping[type, int] = {
     MissingApiKey: 401,
     InvalidApiKey: 401,
     TryLater: 429,
+    NoEngine: 503,
     ClientGone: CLIENT_GONE_STATUS,
     EngineFailed: 500,
     Draining: 503,
@@ -61,6 +63,7 @@ _STATUS: Mapping[type, int] = {
 # For errors that FastAPI and Starlette raise; they have no codes.
 _HTTP_CODES = {
     400: "invalid_request",
+    403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
     413: "body_too_large",

@@ -1,4 +1,4 @@
-"""JSON of large response models, written in small pieces off the event loop."""
+"""JSON of response models: at once, or in small pieces off the event loop."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -7,8 +7,14 @@ from typing import Final
 import numpy as np
 from pydantic import BaseModel
 from pydantic_core import to_json
+from starlette.responses import Response
 
 OBJECTS_ON_LOOP: Final = 100  # models of a response that are built and written on the event loop: some milliseconds
+
+
+def json_response(answer: BaseModel) -> Response:
+    """Return the response with a model without null fields. FastAPI would validate the model once more."""
+    return Response(answer.model_dump_json(by_alias=True, exclude_none=True), media_type="application/json")
 
 
 async def json_off_loop(build: Callable[[], BaseModel]) -> bytes:

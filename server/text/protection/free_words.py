@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
+import numpy as np
+
 from server.interface.interruption import checkpoint
 
 CERTAIN = 1e6  # more than the scores of all words of a unit together
+_LONG = 200  # values that arrays take less time for
 _OUTSIDE = -0.5  # the score of a word that is not aligned with any word inside the tag
 
 Run = tuple[float, int, int]  # a sum of scores, and the target words from the first to the last, exclusive
@@ -45,13 +48,10 @@ class TargetWords:
         """Return the run between two indices with the largest sum, the first of several; it has at least one word."""
         first, last = _own(scores, low, high)
         best, best_first, best_last = self._best_outside(low, first)
-        total, start = 0.0, first
-        for index in range(first, last):
-            if total <= 0:
-                total, start = 0.0, index
-            total += scores.values[index - scores.first]
-            if total > best:
-                best, best_first, best_last = total, start, index + 1
+        own = scores.values[first - scores.first : last - scores.first] if first < last else ()
+        total, start, end = _best_run(own)
+        if total > best:
+            best, best_first, best_last = total, first + start, first + end
         return max((best, best_first, best_last), self._best_outside(last, high), key=lambda run: run[0])
 
     def has_unprotected(self, low: int, high: int) -> bool:
@@ -106,6 +106,25 @@ class FreeWords:
         self._gaps[low] = (high, self._num_made)
         if self._words.has_unprotected(low, high):
             heappush(self._oldest, (self._num_made, low))
+
+
+def _best_run(values: Sequence[float]) -> Run:
+    """Return the run with the largest sum, which has at least one value."""
+    best, best_first, best_last = -math.inf, 0, 0
+    if len(values) > _LONG:
+        sums = np.concatenate([[0.0], np.cumsum(values)])
+        lowest = np.minimum.accumulate(sums[:-1])
+        end = int((sums[1:] - lowest).argmax())
+        start = end - int((sums[end::-1] == lowest[end]).argmax())
+        return float(sums[end + 1] - lowest[end]), start, end + 1
+    total, start = 0.0, 0
+    for index, value in enumerate(values):
+        if total <= 0:
+            total, start = 0.0, index
+        total += value
+        if total > best:
+            best, best_first, best_last = total, start, index + 1
+    return best, best_first, best_last
 
 
 def _own(scores: PlacementScores, low: int, high: int) -> tuple[int, int]:

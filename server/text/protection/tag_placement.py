@@ -104,6 +104,8 @@ class _Words:
             for index in block.protected:
                 is_protected[first + index] = True
         self.target_words = TargetWords(is_protected)
+        # The scores of words whose whole block is inside a tag: the links of a word sum to 1.
+        self._whole = [0.5 * CERTAIN if protected else 0.5 for protected in is_protected]
         self._suffixes = {
             first + index for block, first in zip(blocks, self._first_source, strict=False) for index in block.suffixes
         }
@@ -125,18 +127,23 @@ class _Words:
         if not inside:
             return PlacementScores(0, ())
         first = bisect_right(self._first_source, inside.start) - 1
-        last = bisect_left(self._first_source, inside.stop)
-        values: list[float] = []
-        for block, begin in zip(self._blocks[first:last], self._first_source[first:last], strict=True):
-            if inside.start <= begin and begin + len(block.source) <= inside.stop:
-                scores = [0.5] * len(block.target)  # rows sum to 1
-            else:
-                columns = block.links[:, max(inside.start - begin, 0) : inside.stop - begin]
-                scores = (columns.sum(axis=1) - np.float32(0.5)).tolist()
-            for index in block.protected:
-                scores[index] *= CERTAIN
-            values += scores
+        last = bisect_left(self._first_source, inside.stop) - 1
+        values = self._scores_in(first, inside)
+        if first < last:
+            whole = self._whole[self._first_target[first + 1] : self._first_target[last]]
+            values = [*values, *whole, *self._scores_in(last, inside)]
         return PlacementScores(self._first_target[first], values)
+
+    def _scores_in(self, index: int, inside: range) -> Sequence[float]:
+        """Return the scores of the target words of one block."""
+        block, begin = self._blocks[index], self._first_source[index]
+        if inside.start <= begin and begin + len(block.source) <= inside.stop:
+            return self._whole[self._first_target[index] : self._first_target[index + 1]]
+        columns = block.links[:, max(inside.start - begin, 0) : inside.stop - begin]
+        scores: list[float] = (columns.sum(axis=1) - np.float32(0.5)).tolist()
+        for place in block.protected:
+            scores[place] *= CERTAIN
+        return scores
 
     def image(self, word: int) -> int:
         """Return the most likely target word of a source word."""

@@ -8,7 +8,7 @@ from html import escape, unescape
 from server.interface.interruption import checkpoint
 from server.text.readers.unit_builder import UnitBuilder
 from server.text.readers.units import Document, Unit
-from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.unknown_characters import UnknownCharacters
 
 _BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 

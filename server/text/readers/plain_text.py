@@ -14,8 +14,8 @@ from server.interface.interruption import checkpoint
 from server.text.readers.icu_messages import message_parts
 from server.text.readers.unit_builder import UnitBuilder
 from server.text.readers.units import Document, Unit
-from server.text.readers.unknown_characters import UnknownCharacters
 from server.text.spans import Span, SpanKind, find_spans
+from server.text.unknown_characters import UnknownCharacters
 
 # Markers of structure, and markers of lists, which a line alone may have as part of its sentence: `24. Dezember`.
 _STRUCTURE = r"[•‣▪◦]|#{1,6}|\[[ xX]\]|\.\.[ \t]+[\w:-]{1,60}?::"

@@ -13,8 +13,8 @@ import regex
 
 from server.interface.interruption import checkpoint
 from server.text.readers.units import OBJECT, ProtectedSpan, Tag, Unit
-from server.text.readers.unknown_characters import UnknownCharacters
 from server.text.spans import SpanKind, find_spans
+from server.text.unknown_characters import UnknownCharacters
 
 _SPACE = " \t\n\r\f"  # of HTML: a no-break space is not white space there
 _SPACES = re.compile(f"[{_SPACE}]+")

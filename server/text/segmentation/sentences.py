@@ -18,8 +18,8 @@ _WINDOW = 4000
 # before. If the whole rest were counted for every piece, 100,000 characters without a space would take 5 s.
 _MIN_REACH = 4096
 _REACH_PIECES = 8
-# Full stops inside sentences, which `sentencex` does not know in all languages: without a blank, before a small letter or
-# a year in brackets, and behind one letter.
+# Where `sentencex` divides sentences in languages whose abbreviations it lacks: behind a full stop without a blank,
+# before a small letter or a year in brackets, and behind one letter.
 _FULL_STOP = regex.compile(r"\.(?P<blank>\s*)$")
 _INSIDE = regex.compile(r"[^\p{L}\p{N}]*+\p{Ll}|[(\[]\d{4}[a-z]?[)\]]")
 _INITIAL = regex.compile(r"(?<![\p{L}\p{M}\p{N}])\p{L}\p{M}*\.\s*$")

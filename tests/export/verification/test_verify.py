@@ -85,7 +85,8 @@ def test_a_model_that_enlarges_the_rounding_of_float32_is_accepted_with_a_warnin
         for name, weight in checkpoint.weights.items()
     }
     checkpoint = replace(checkpoint, weights=sharp)
-    bundle, model, warnings = export_graphs(checkpoint, tmp_path / "bundle", "float32"), build_model(checkpoint), []
+    bundle, model = export_graphs(checkpoint, tmp_path / "bundle", "float32"), build_model(checkpoint)
+    warnings: list[str] = []
     differences = verify_bundle(bundle, model, warnings.append)
     assert max(each.relative for each in differences) > TOLERANCE["float32"]
     assert any("rounding to float32 changes" in warning for warning in warnings)

@@ -18,7 +18,7 @@ from tests.model.families.greedy_answers import greedy_answers
 NUM_TOKENS = 8
 NUM_DRAWN = 6
 Changes = Mapping[str, object]
-REMOVED = object()
+REMOVED = "removed"
 """A setting that is taken out of its file."""
 
 EVERY_FAMILY = tuple(FAMILIES)
@@ -93,10 +93,7 @@ def _outcome(folder: Path) -> str:
 CASES: list[tuple[str, Changes, Changes | None]] = [
     *[("marian", {name: True}, {}) for name in ("normalize_before", "add_final_layer_norm", "normalize_embedding")],
     ("marian", {"static_position_embeddings": False}, {}),
-    *[
-        (family, {"forced_bos_token_id": 5, "forced_eos_token_id": 2, "bad_words_ids": [[6]]}, {})
-        for family in OTHERS
-    ],
+    *[(family, {"forced_bos_token_id": 5, "forced_eos_token_id": 2, "bad_words_ids": [[6]]}, {}) for family in OTHERS],
     *[(family, {"forced_bos_token_id": 5}, None) for family in OTHERS],
     *[(family, {"decoder_start_token_id": REMOVED}, {}) for family in EVERY_FAMILY],
     *[(family, {}, {"decoder_start_token_id": REMOVED, "bos_token_id": 6}) for family in EVERY_FAMILY],

@@ -14,8 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from server.cli.certificate_dates import CertificateDates
-from server.cli.tls import TlsCertificate
+from server.cli.tls import CertificateDates, TlsCertificate
 
 CERTIFICATES = Path(__file__).parent  # self-signed, for tests only
 

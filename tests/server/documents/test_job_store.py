@@ -269,3 +269,25 @@ def test_a_name_is_only_ever_shown(name: str, tmp_path: Path) -> None:
         await store.close()
 
     run(scenario)
+
+
+def test_a_translated_document_is_awaited_until_it_is_fetched_or_nobody_asks_for_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        clock = FakeClock()
+        store = DocumentStore(StoreOptions(folder=tmp_path), clock=clock)
+        jobs = [await store.submit(f"{name}.txt", io.BytesIO(LETTER), Translate(loud)) for name in "abc"]
+        assert store.num_awaited == 0, "none is translated yet"
+        await store.finish()
+        assert store.num_awaited == 3
+        store.open(jobs[0].id).stream.close()
+        await store.delete(jobs[1].id)
+        assert store.num_awaited == 1
+        clock.now += 9.0
+        store.get(jobs[2].id)
+        clock.now += 9.0
+        assert store.num_awaited == 1
+        clock.now += 9.0
+        assert store.num_awaited == 0
+        await store.close()
+
+    run(scenario)

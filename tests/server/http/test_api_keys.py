@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
-from starlette.types import Receive, Scope, Send
 
-from server.http.request_turns import IS_LATE
+from server.http.middleware.gate import Arrival, Turns
+from server.interface.errors import QueueFull
 from server.operations.api_keys.key_file import KeyFile, KeyLimits
 
 TEXT = {"text": "Good morning.", "source": "en", "target": "de"}
@@ -79,17 +79,18 @@ def test_each_protocol_has_its_status(client: TestClient, path: str, missing: in
 
 
 def test_a_late_request_is_rejected_before_its_key_is_checked_or_counted(
-    app: FastAPI, client: TestClient, added: Callable[[KeyLimits], str]
+    client: TestClient, added: Callable[[KeyLimits], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = added(KeyLimits(requests_per_minute=1))
 
-    async def late(scope: Scope, receive: Receive, send: Send) -> None:
-        scope["state"][IS_LATE] = True
-        await app(scope, receive, send)
+    def late(_: Turns, arrival: Arrival) -> None:
+        raise QueueFull("requests arrive faster than the server begins them", 1.0)
 
-    for headers in ({}, _bearer("kvasir-00000000-x"), _bearer(key), _bearer(key)):
-        answer = TestClient(late).post("/v1/translate", json=TEXT, headers=headers)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (429, "queue_full")
+    with monkeypatch.context() as changed:
+        changed.setattr(Turns, "__call__", late)
+        for headers in ({}, _bearer("kvasir-00000000-x"), _bearer(key), _bearer(key)):
+            answer = client.post("/v1/translate", json=TEXT, headers=headers)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (429, "queue_full")
     assert client.post("/v1/translate", json=TEXT, headers=_bearer(key)).status_code == 200
 
 

@@ -10,11 +10,8 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from server.http.connection import LimitedConnection, limited_connection
-from server.http.connection_limits import ConnectionLimits
+from server.http.connection import ConnectionLimits, LimitedConnection, limited_connection
 from server.http.connection_table import ConnectionTable
-from server.http.paused_reading import DisconnectWatch
-from server.http.request_turns import RequestTurns
 from server.operations.metrics import Metrics
 from tests.fakes.event_loop import in_event_loop
 
@@ -66,11 +63,8 @@ class _Client:
         config = uvicorn.Config(self._app, log_config=None, ws="none", lifespan="off")
         config.load()
         config.loaded_app = self._app
-        made = limited_connection(
-            LIMITS, self.metrics, ConnectionTable(10, 1) if table is None else table, RequestTurns()
-        )
+        made = limited_connection(LIMITS, self.metrics, ConnectionTable(10, 1) if table is None else table)
         self.connection: LimitedConnection = made(config, ServerState(), {}, self.loop)  # type: ignore[arg-type]
-        self.connection.watch = Mock(spec=DisconnectWatch)
         self.transport = Mock(spec=asyncio.Transport)
         self.transport.get_extra_info.return_value = None
         self.transport.is_closing.side_effect = lambda: self.is_closed
@@ -93,10 +87,10 @@ class _Client:
     def responses(self) -> list[tuple[int, str]]:
         """The status of each response, and the code of its error or its body."""
         found = []
-        for call in self.transport.write.call_args_list:
-            head, _, body = call.args[0].partition(b"\r\n\r\n")
+        for written in b"".join(call.args[0] for call in self.transport.write.call_args_list).split(b"HTTP/1.1 ")[1:]:
+            head, _, body = written.partition(b"\r\n\r\n")
             code = json.loads(body)["error"]["code"] if body.startswith(b"{") else body.decode()
-            found.append((int(head.split()[1]), code))
+            found.append((int(head.split()[0]), code))
         return found
 
     @property

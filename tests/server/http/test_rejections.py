@@ -7,11 +7,9 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.server import ServerState
 
-from server.http.connection import limited_connection
-from server.http.connection_limits import ConnectionLimits
+from server.http.connection import ConnectionLimits, limited_connection
 from server.http.connection_table import ConnectionTable
 from server.http.rejections import TOO_MANY_CONNECTIONS, Rejection, as_bytes, rejection_of_head
-from server.http.request_turns import RequestTurns
 from server.operations.metrics import Metrics
 
 HOST = (b"host", b"x")
@@ -62,7 +60,7 @@ def test_the_response_has_the_format_of_errors_and_ends_its_connection() -> None
 @pytest.mark.parametrize("for_pages", [False, True])
 def test_web_pages_can_read_an_error_below_the_application_if_any_may_call_the_server(for_pages: bool) -> None:
     limits, table = ConnectionLimits(1000, 60, 60, 60), ConnectionTable(10, 1)
-    made = limited_connection(limits, Metrics(), table, RequestTurns(), for_pages)
+    made = limited_connection(limits, Metrics(), table, for_pages)
     config = uvicorn.Config(FastAPI(), log_config=None, ws="none", lifespan="off")
     config.load()
     connection = made(config, ServerState(), {}, Mock(time=lambda: 0.0))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from server.operations.count_histogram import CountHistogram
+from server.operations.metrics import CountHistogram
 from server.translation.token_counts import TokenCounts
 
 _BOUNDS = (1, 4, 16)

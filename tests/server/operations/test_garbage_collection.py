@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from server.operations import garbage_collection
-from server.operations.garbage_collection import collect_when_idle, defer_full_collections, is_due
+from server.operations import event_loop
+from server.operations.event_loop import collect_when_idle, defer_full_collections, is_due
 
 
 @pytest.fixture
@@ -53,8 +53,8 @@ def test_young_objects_are_collected_again_after_the_start() -> None:
 
 @pytest.mark.usefixtures("thresholds")
 def test_old_cycles_are_freed_by_the_task_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(garbage_collection, "_INTERVAL_SECONDS", 0.0)
-    monkeypatch.setattr(garbage_collection, "is_due", lambda *_, is_idle, is_light: is_idle)
+    monkeypatch.setattr(event_loop, "_INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr(event_loop, "is_due", lambda *_, is_idle, is_light: is_idle)
     defer_full_collections()
     node = _Node()
     freed = weakref.ref(node)
@@ -82,8 +82,8 @@ def test_old_cycles_are_freed_by_the_task_alone(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.skipif(sys.platform != "linux", reason="other allocators return memory by themselves, or never")
 @pytest.mark.usefixtures("thresholds")
 def test_memory_freed_by_an_idle_server_returns_to_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(garbage_collection, "_INTERVAL_SECONDS", 0.0)
-    monkeypatch.setattr(garbage_collection, "is_due", lambda *_, is_idle, is_light: is_idle)
+    monkeypatch.setattr(event_loop, "_INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr(event_loop, "is_due", lambda *_, is_idle, is_light: is_idle)
     memory = psutil.Process().memory_info
     blocks = [bytearray(2000) for _ in range(40_000)]
     last = bytearray(2000)  # the allocator keeps everything below it

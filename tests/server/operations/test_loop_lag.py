@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from server.operations.loop_lag import watch_event_loop
+from server.operations.event_loop import watch_event_loop
 from tests.fakes.event_loop import until
 
 

@@ -10,7 +10,7 @@ from server.operations.settings import (
     Settings,
     unknown_variables,
 )
-from server.operations.settings_table import settings_table
+from tests.docs.settings_page import settings_table
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.text.readers.unknown_characters import UnknownCharacters
 from server.text.spans import SpanKind, find_spans
+from server.text.unknown_characters import UnknownCharacters
 from tests.fakes.hostile_engines import NOTATIONS
 
 ALL = UnknownCharacters(map(chr, range(0x110000)))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
@@ -17,7 +17,7 @@ from server.http.protocols.deepl.errors import deepl_responses
 from server.http.protocols.deepl.fields import formality_of, glossary_of, source_tag, target_tag, warn_of_ignored
 from server.http.requests.api_keys import charged
 from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import Parameters, closes_forms, read_parameters
+from server.http.requests.parameters import Parameters, read_parameters
 from server.http.responses.download import download
 from server.http.state import ServerState, server_state
 from server.interface.errors import (
@@ -31,7 +31,7 @@ from server.text.language_tags import match_language
 from server.translation.service import AUTO
 from server.translation.types import TranslationRequest
 
-router = APIRouter(prefix="/v2/document", tags=["DeepL-compatible"], dependencies=[Depends(closes_forms)])
+router = APIRouter(prefix="/v2/document", tags=["DeepL-compatible"])
 
 PATH = router.prefix
 _ID_CHARACTERS = 32

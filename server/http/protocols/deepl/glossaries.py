@@ -3,7 +3,7 @@
 import asyncio
 from datetime import datetime
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse, Response
 from pydantic import BaseModel, Field
 
@@ -11,14 +11,14 @@ from server.http.protocols.deepl.errors import deepl_responses
 from server.http.protocols.deepl.fields import one_of
 from server.http.protocols.deepl.glossary_entries import SEPARATORS, language_pair, parse_entries
 from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import closes_forms, read_parameters
+from server.http.requests.parameters import read_parameters
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest
 from server.translation.glossary_store import GlossaryInfo
 from server.translation.router import Router
 from server.translation.worker_threads import run_on_glossary_thread
 
-router = APIRouter(prefix="/v2", tags=["DeepL-compatible"], dependencies=[Depends(closes_forms)])
+router = APIRouter(prefix="/v2", tags=["DeepL-compatible"])
 
 
 class GlossaryFields(BaseModel):

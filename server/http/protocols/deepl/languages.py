@@ -2,20 +2,20 @@
 
 from typing import Literal
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from server.http.protocols.deepl.errors import deepl_responses
 from server.http.protocols.deepl.fields import language_code, one_of, target_codes
 from server.http.protocols.deepl.glossaries import glossary_pairs
-from server.http.requests.parameters import closes_forms, read_parameters
+from server.http.requests.parameters import read_parameters
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, NotFound
 from server.text.formality import has_formality
 from server.text.language_tags import display_name
 from server.translation.router import Router
 
-router = APIRouter(tags=["DeepL-compatible"], dependencies=[Depends(closes_forms)])
+router = APIRouter(tags=["DeepL-compatible"])
 
 # The features of each resource, and the sides of a pair that must have them: "s" the source, "t" the target.
 _RESOURCES = {

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Mapping
 from datetime import datetime
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from server.http.protocols.deepl.errors import deepl_responses
 from server.http.protocols.deepl.glossaries import glossary_pairs
 from server.http.protocols.deepl.glossary_entries import SEPARATORS, Dictionaries, language_pair, parse_entries
 from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import closes_forms, read_parameters
+from server.http.requests.parameters import read_parameters
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest
 from server.text.unicode_text import replace_lone_surrogates
@@ -24,7 +24,7 @@ from server.translation.multilingual_glossaries import (
 )
 from server.translation.worker_threads import run_on_glossary_thread
 
-router = APIRouter(prefix="/v3/glossaries", tags=["DeepL-compatible"], dependencies=[Depends(closes_forms)])
+router = APIRouter(prefix="/v3/glossaries", tags=["DeepL-compatible"])
 
 
 class DictionaryFields(BaseModel):

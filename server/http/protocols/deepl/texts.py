@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from server.http.protocols.deepl.errors import deepl_responses
@@ -18,7 +18,7 @@ from server.http.protocols.deepl.fields import (
     warn_of_ignored,
 )
 from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import Parameters, closes_forms, read_parameters
+from server.http.requests.parameters import Parameters, read_parameters
 from server.http.requests.translation_call import run_translation
 from server.http.state import ServerState, request_record, server_state
 from server.interface.decoding_options import DecodingOptions
@@ -28,7 +28,7 @@ from server.text.readers.pieces import MarkupOptions
 from server.translation.service import AUTO, TranslationOutcome
 from server.translation.types import TranslationRequest
 
-router = APIRouter(prefix="/v2", tags=["DeepL-compatible"], dependencies=[Depends(closes_forms)])
+router = APIRouter(prefix="/v2", tags=["DeepL-compatible"])
 
 _MAX_BODY_BYTES = 128 * 1024
 _UNLIMITED_CHARACTERS = 1_000_000_000_000  # the value that DeepL returns for unlimited accounts

@@ -2,25 +2,24 @@
 
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from server.documents.formats.options import FormatOptions
 from server.documents.jobs import JobStatus
 from server.documents.text_translation import document_translation
-from server.http.protocols.libretranslate.errors import libretranslate_responses
-from server.http.protocols.libretranslate.texts import check_languages, required_tag
+from server.http.protocols.libretranslate.texts import check_languages, libretranslate_responses, required_tag
 from server.http.requests.api_keys import charged
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import closes_forms, read_parameters
+from server.http.requests.parameters import read_parameters
 from server.http.responses.download import download
 from server.http.state import server_state
 from server.interface.errors import EngineFailed, InvalidRequest, UnsupportedFormat
 from server.translation.types import TranslationRequest
 
-router = APIRouter(tags=["LibreTranslate-compatible"], dependencies=[Depends(closes_forms)])
+router = APIRouter(tags=["LibreTranslate-compatible"])
 
 PATH = "/translate_file"
 

@@ -1,7 +1,7 @@
 """The LibreTranslate-compatible protocol as a value for the registry."""
 
 from server.http.protocols.libretranslate import documents, service, texts
-from server.http.protocols.libretranslate.errors import LIBRETRANSLATE
+from server.http.protocols.libretranslate.texts import LIBRETRANSLATE
 from server.http.protocols.protocol import Protocol
 
 LIBRETRANSLATE_PROTOCOL = Protocol(

@@ -1,5 +1,6 @@
-"""LibreTranslate-compatible routes that describe the server."""
+"""LibreTranslate-compatible routes that describe the server, for one of which OpenAPI 3.1 becomes Swagger 2.0."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -8,9 +9,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from server.documents.formats.registry import FORMATS
-from server.http.protocols.libretranslate.errors import libretranslate_responses
-from server.http.protocols.libretranslate.swagger import swagger
-from server.http.protocols.libretranslate.texts import code_of
+from server.http.protocols.libretranslate.texts import code_of, libretranslate_responses
 from server.http.responses.descriptions import Descriptions
 from server.http.state import server_state
 from server.text.language_tags import display_name
@@ -94,3 +93,66 @@ async def spec(request: Request) -> Response:
 
 def _swagger(description: Mapping[str, Any], _: str) -> Mapping[str, object]:
     return swagger(description, "LibreTranslate-compatible")
+
+
+_DEFINITIONS = ("#/components/schemas/", "#/definitions/")
+
+
+def swagger(openapi: Mapping[str, Any], tag: str) -> dict[str, object]:
+    """Return the operations with this tag. Bodies are described as JSON; Swagger 2.0 has no alternative media types."""
+    paths: dict[str, dict[str, object]] = {}
+    for path, operations in openapi["paths"].items():
+        for method, operation in operations.items():
+            if tag in operation.get("tags", ()):
+                paths.setdefault(path, {})[method] = _operation(operation)
+    schemas = openapi.get("components", {}).get("schemas", {})
+    return {
+        "swagger": "2.0",
+        "info": {"title": openapi["info"]["title"], "version": openapi["info"]["version"]},
+        "basePath": "/",
+        "paths": paths,
+        "definitions": {name: _schema(schema) for name, schema in schemas.items()},
+    }
+
+
+def _operation(operation: Mapping[str, Any]) -> dict[str, object]:
+    converted: dict[str, object] = {
+        "tags": operation["tags"],
+        "summary": operation.get("summary", ""),
+        "produces": ["application/json"],
+        "responses": {
+            status: {"description": response["description"]} | _content(response)
+            for status, response in operation["responses"].items()
+        },
+    }
+    parameters = [
+        {"name": each["name"], "in": each["in"], "required": each.get("required", False), "type": "string"}
+        for each in operation.get("parameters", ())
+    ]
+    if body := operation.get("requestBody"):
+        converted["consumes"] = list(body["content"])
+        parameters.append({"name": "body", "in": "body", "required": True, **_content(body)})
+    if parameters:
+        converted["parameters"] = parameters
+    return converted
+
+
+def _content(holder: Mapping[str, Any]) -> dict[str, object]:
+    for media_type in holder.get("content", {}).values():
+        return {"schema": _schema(media_type.get("schema", {}))}
+    return {}
+
+
+def _schema(schema: object) -> object:
+    """Convert a schema: references point to `definitions`, and of several types the first is used."""
+    if isinstance(schema, list):
+        return [_schema(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    converted = copy.copy(schema)
+    for choice in ("anyOf", "oneOf"):
+        if alternatives := converted.pop(choice, None):
+            converted = alternatives[0] | converted
+    if reference := converted.get("$ref"):
+        return {"$ref": reference.replace(*_DEFINITIONS)}
+    return {name: _schema(value) for name, value in converted.items() if name not in ("$defs", "const")}

@@ -1,25 +1,41 @@
-"""LibreTranslate-compatible routes for texts and languages."""
+"""LibreTranslate-compatible routes for texts and languages, and the errors of the protocol."""
 
 import math
 from collections.abc import Sequence
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
-from server.http.protocols.libretranslate.errors import libretranslate_responses
 from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import Parameters, closes_forms, read_parameters
+from server.http.requests.parameters import Parameters, read_parameters
 from server.http.requests.translation_call import run_translation
+from server.http.responses.error_formats import ErrorFormat
+from server.http.responses.large_json import json_response
 from server.http.state import ServerState, server_state
 from server.interface.decoding_options import DecodingOptions
-from server.interface.errors import InvalidRequest, UnsupportedPair
+from server.interface.errors import InvalidApiKey, InvalidRequest, MissingApiKey, UnsupportedPair
 from server.text.language_detection import Detection
 from server.text.language_tags import display_name, match_language
 from server.translation.router import Router
 from server.translation.service import AUTO, TranslationOutcome
 from server.translation.types import TranslationRequest
 
-router = APIRouter(tags=["LibreTranslate-compatible"], dependencies=[Depends(closes_forms)])
+
+class LibreTranslateError(BaseModel):
+    """Body of an error response."""
+
+    error: str
+
+
+LIBRETRANSLATE = ErrorFormat(
+    lambda _, __, message: {"error": message},
+    LibreTranslateError,
+    {InvalidRequest: 400, MissingApiKey: 400, InvalidApiKey: 403},
+)
+libretranslate_responses = LIBRETRANSLATE.responses
+
+
+router = APIRouter(tags=["LibreTranslate-compatible"])
 
 # Codes of the protocol and their tags; the last two are names of simplified Chinese in bundles.
 _TAG_OF_CODE = {"pb": "pt-BR", "zt": "zh-Hant"}
@@ -71,11 +87,11 @@ class LanguageAnswer(BaseModel):
 
 @router.post(
     "/translate",
-    response_model_exclude_none=True,
+    response_model=Translated,
     openapi_extra=body_of(TranslateFields),
     responses=libretranslate_responses(400, 413, 429, 500, 503, 504),
 )
-async def translate(request: Request) -> Translated:
+async def translate(request: Request) -> Response:
     """Translate one or several texts. Line breaks of a form become \\n."""
     server = server_state(request)
     sent = await read_parameters(request, server.settings.max_texts + 10)
@@ -93,7 +109,7 @@ async def translate(request: Request) -> Translated:
     else:
         translation = TranslationRequest(texts, "", "", DecodingOptions(num_hypotheses=1 + num_alternatives))
     outcome = await run_translation(request, translation, source, target)
-    return _response(outcome, sent.is_list("q"), num_alternatives)
+    return json_response(_response(outcome, sent.is_list("q"), num_alternatives))
 
 
 @router.post(

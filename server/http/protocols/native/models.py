@@ -1,15 +1,18 @@
-"""`GET /v1/models`: models and language pairs of the server."""
+"""Models, languages and limits of the server, and the detection of languages."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
-from pydantic import BaseModel, Field
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, ConfigDict, Field
 
 from bundle.loading import Bundle
 from bundle.manifest import BundleConfig
 from bundle.tensors import Precision
+from server.http.protocols.native.fields import MAX_TAG_CHARACTERS, BoundedBody, Text
 from server.http.requests.model_names import MAX_LISTED_PAIRS, model_names
-from server.http.state import ServerState, server_state
+from server.http.responses.errors import error_responses
+from server.http.state import RequestRecord, ServerState, request_record, server_state
+from server.text.language_tags import display_name, own_name
 from server.translation.quality import pair_name
 from server.translation.task_models import Task, tasks_of
 
@@ -120,4 +123,114 @@ def _model(bundle: Bundle) -> ModelAnswer:
         purpose=card.purpose,
         calibrated=_is_calibrated(config),
         quality=[QualityAnswer.model_validate(each, from_attributes=True) for each in card.quality],
+    )
+
+
+NameLanguage = Annotated[
+    str,
+    Query(alias="in", max_length=MAX_TAG_CHARACTERS, description="language of the names; English if it has no names"),
+]
+
+
+class LanguageAnswer(BaseModel):
+    """A language of at least one model."""
+
+    language: str = Field(description="tag, as in source and target")
+    name: str = Field(description="name in the requested language; the tag if it has no name")
+    own_name: str | None = Field(description="name in the language itself")
+    source: bool = Field(description="whether texts in it are translated")
+    target: bool = Field(description="whether texts are translated into it")
+
+
+class LanguagesAnswer(BaseModel):
+    """All languages, ordered by tag."""
+
+    languages: list[LanguageAnswer]
+
+
+@router.get("/languages")
+async def languages(
+    server: Annotated[ServerState, Depends(server_state)], name_language: NameLanguage = "en"
+) -> LanguagesAnswer:
+    """Return the languages of this server with their names."""
+    routes = [] if server.router is None else server.router.routes
+    sources, targets = {route.source for route in routes}, {route.target for route in routes}
+    return LanguagesAnswer(
+        languages=[
+            LanguageAnswer(
+                language=tag,
+                name=display_name(tag, name_language),
+                own_name=own_name(tag),
+                source=tag in sources,
+                target=tag in targets,
+            )
+            for tag in sorted(sources | targets)
+        ]
+    )
+
+
+class LimitsAnswer(BaseModel):
+    """Limits and defaults of requests to this server."""
+
+    max_text_characters: int = Field(description="maximum Unicode characters in all texts of a request")
+    max_texts: int
+    max_body_bytes: int
+    max_beam_size: int
+    default_beam_size: int
+    request_timeout_seconds: float
+
+
+@router.get("/limits")
+async def limits(server: Annotated[ServerState, Depends(server_state)]) -> LimitsAnswer:
+    """Return the limits and defaults of requests."""
+    settings = server.settings
+    return LimitsAnswer(
+        max_text_characters=settings.max_text_characters,
+        max_texts=settings.max_texts,
+        max_body_bytes=settings.max_body_bytes,
+        max_beam_size=settings.max_beam_size,
+        default_beam_size=settings.default_beam_size,
+        request_timeout_seconds=settings.request_timeout_seconds,
+    )
+
+
+_MAX_CANDIDATES = 5
+
+
+class DetectBody(BoundedBody):
+    """Texts whose languages are to be detected."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: Text
+
+
+class CandidateAnswer(BaseModel):
+    """A language that a text may be in."""
+
+    language: str = Field(description="tag, as in source")
+    confidence: float = Field(description="probability, 0 to 1")
+
+
+class DetectionsAnswer(BaseModel):
+    """Candidates of each text, the most likely first; none for a text without letters."""
+
+    detections: list[list[CandidateAnswer]]
+
+
+@router.post("/detect", responses=error_responses(400, 413, 422, 500, 503, 504))
+async def detect(
+    body: DetectBody,
+    server: Annotated[ServerState, Depends(server_state)],
+    record: Annotated[RequestRecord, Depends(request_record)],
+) -> DetectionsAnswer:
+    """Return the languages that each text may be in, at most five, with their probabilities."""
+    texts = (body.text,) if isinstance(body.text, str) else tuple(body.text)
+    record.num_texts, record.num_characters = len(texts), sum(map(len, texts))
+    service, _ = server.accept()
+    return DetectionsAnswer(
+        detections=[
+            [CandidateAnswer(language=each.language, confidence=each.confidence) for each in ranked[:_MAX_CANDIDATES]]
+            for ranked in await service.rank(texts)
+        ]
     )

@@ -1,12 +1,9 @@
 """Kvasir's own protocol as a value for the registry."""
 
 from server.http.protocols.native import (
-    detection,
     documents,
     embed,
     generate,
-    languages,
-    limits,
     models,
     score,
     texts,
@@ -22,9 +19,6 @@ NATIVE_PROTOCOL = Protocol(
         generate.router,
         embed.router,
         models.router,
-        languages.router,
-        limits.router,
-        detection.router,
         documents.router,
     ),
     error_format=NATIVE,

@@ -22,7 +22,7 @@ from server.http.protocols.native.fields import (
 )
 from server.http.requests.translation_call import accept, run_translation
 from server.http.responses.errors import error_responses
-from server.http.responses.large_json import OBJECTS_ON_LOOP, json_off_loop
+from server.http.responses.large_json import OBJECTS_ON_LOOP, json_off_loop, json_response
 from server.http.state import request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest
@@ -131,13 +131,12 @@ class TranslateAnswer(BaseModel):
 @router.post(
     "/translate",
     response_model=TranslateAnswer,
-    response_model_exclude_none=True,
     responses={200: {"content": EVENTS_CONTENT}, **error_responses(400, 404, 413, 422, 429, 500, 503, 504)},
 )
 async def translate(
     body: TranslateBody,
     request: Request,
-) -> TranslateAnswer | Response:
+) -> Response:
     """Translate texts. The order of the texts, their line breaks and blank lines are preserved.
 
     With `stream` the response is a stream of events with text as soon as it is final.
@@ -163,7 +162,7 @@ async def translate(
     outcome = await run_translation(request, asked, body.source, body.target)
     if _num_objects(asked, outcome) > OBJECTS_ON_LOOP:
         return Response(await json_off_loop(partial(_answer, asked, outcome)), media_type="application/json")
-    return _answer(asked, outcome)
+    return json_response(_answer(asked, outcome))
 
 
 async def _glossary(body: TranslateBody, request: Request) -> tuple[Glossary | None, str | None]:

@@ -1,24 +1,27 @@
-"""`POST /v1/chat/completions`: the text of a message, or of a known prompt, translated."""
+"""OpenAI-compatible protocol: `POST /v1/chat/completions`, the text of a message, or of a known prompt, translated."""
 
 import time
 from functools import partial
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
+from pydantic import BaseModel
 
 from server.http.protocols.openai.completion_stream import CompletionStream
-from server.http.protocols.openai.errors import openai_responses
 from server.http.protocols.openai.fields import (
+    OPENAI,
     AnswerMessage,
     ChatAnswer,
     ChatBody,
     Choice,
     finish_reason_of,
+    openai_responses,
     usage_of,
 )
 from server.http.protocols.openai.prompts import Prompt, find_prompt
+from server.http.protocols.protocol import Protocol
 from server.http.requests.compatible_translation import source_codes
-from server.http.requests.model_names import languages_of
+from server.http.requests.model_names import languages_of, model_names
 from server.http.requests.translation_call import accept, run_translation
 from server.http.state import request_record, server_state
 from server.interface.errors import InvalidRequest, TextTooLong
@@ -119,3 +122,41 @@ def _source(code: str | None) -> str:
 def _content(prompt: Prompt, outcome: TranslationOutcome) -> str:
     texts = [translation.text for translation in outcome.result.translations]
     return texts[0] if prompt.compose is None else prompt.compose(texts, source_codes(outcome, prompt.source))
+
+
+_models_router = APIRouter(tags=["OpenAI-compatible"])
+
+_MODELS_PATHS = ("/v1/models", "/models")
+
+
+class Model(BaseModel):
+    """Name of a model."""
+
+    id: str
+    object: str = "model"
+    created: int = 0
+    owned_by: str = "kvasir"
+
+
+class Models(BaseModel):
+    """Names that `model` may have."""
+
+    object: str = "list"
+    data: list[Model]
+
+
+@_models_router.get(_MODELS_PATHS[0], include_in_schema=False)
+@_models_router.get(_MODELS_PATHS[1], include_in_schema=False)
+async def models(request: Request) -> Models:
+    """Return the names that `model` may have."""
+    _, model_router = server_state(request).accept()
+    return Models(data=[Model(id=name) for name in model_names(model_router)])
+
+
+OPENAI_PROTOCOL = Protocol(
+    name="openai",
+    routers=(router, _models_router),
+    error_format=OPENAI,
+    paths=(*PATHS, *_MODELS_PATHS),
+    key_headers=("api-key",),
+)

@@ -7,8 +7,7 @@ from fastapi import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from server.http.protocols.openai.errors import OPENAI
-from server.http.protocols.openai.fields import event, finish_reason_of, usage_of
+from server.http.protocols.openai.fields import OPENAI, event, finish_reason_of, usage_of
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.translation_call import record_outcome
 from server.http.responses.errors import error_response, note_expiry

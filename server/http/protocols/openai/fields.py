@@ -1,13 +1,42 @@
-"""Fields of chat completions: the request, the answer and the chunks of a stream."""
+"""Bodies and errors of the OpenAI-compatible protocol."""
 
 import json
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, StrictBool, field_validator
 
+from server.http.responses.error_formats import ErrorFormat
+from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.request import FinishReason
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.types import Translation
+
+_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+
+class ErrorDetails(BaseModel):
+    """Message for people, kind and code for programs."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str
+
+
+class OpenAIError(BaseModel):
+    """Body of an error response."""
+
+    error: ErrorDetails
+
+
+def _body(status: int, code: str, message: str) -> dict[str, object]:
+    kind = _TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+OPENAI = ErrorFormat(_body, OpenAIError, {InvalidRequest: 400, TextTooLong: 413})
+openai_responses = OPENAI.responses
+
 
 _MAX_MESSAGES = 2000
 _MAX_MODEL_CHARACTERS = 200  # each event of a stream repeats the name

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pytest
 import yaml
 
-from server.documents.markup.messages import message_parts
 from server.documents.markup.text_values import is_text
 from server.documents.rewriting import Translate
 from server.interface.errors import InvalidDocument
+from server.text.readers.icu_messages import message_parts
 from tests.server.documents.documents import LOUD, SAME, read_soon, translated
 
 JSON = """{

@@ -60,6 +60,8 @@ def test_lines_of_one_sentence_are_one_text() -> None:
         "Really?”",
         "(laughs.)",
         "<i>Gone.</i>",
+        "* la la *",
+        "but I was--",
         "♪ la la ♪",
     ],
 )
@@ -72,6 +74,7 @@ def test_a_line_that_ends_a_sentence_is_a_text_of_its_own(line: str) -> None:
     [
         "JOHN: stay", "Dr. Ada Lovelace: stay", "MAN #2 (on phone): stay", "汤姆：留下", "- stay", "–stay", ">> stay",
         "(door slams)", "[music]", "♪ stay with me", "# stay with me", "<i>- stay</i>", "<v John>stay", "（笑）",
+        "* laughs *", "• stay",
     ],
 )  # fmt: skip
 def test_a_line_that_begins_with_a_speaker_or_a_sound_is_a_text_of_its_own(line: str) -> None:
@@ -89,6 +92,11 @@ def test_a_line_that_begins_with_a_speaker_or_a_sound_is_a_text_of_its_own(line:
 )  # fmt: skip
 def test_a_sentence_goes_on_in_the_next_line(text: str) -> None:
     assert len(_sentences(text)) == 1
+
+
+def test_quoted_lines_are_those_of_two_speakers() -> None:
+    assert _sentences("«stay here»\n«not me»") == ["«stay here»", "«not me»"]
+    assert len(_sentences("he said “stay\nhere” to me")) == 1
 
 
 def test_a_line_may_begin_with_any_word_that_is_no_mark_of_a_speaker() -> None:

@@ -1,4 +1,4 @@
-"""Counts for `kvasir top`, and models that are loaded on demand."""
+"""Counts by model and key, and models that are loaded on demand."""
 
 from collections.abc import Iterator
 

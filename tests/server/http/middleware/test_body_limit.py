@@ -5,7 +5,7 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
-from server.http.middleware.body_limit import BodyLimit
+from server.http.middleware.body import BodyLimits
 
 
 def _num_read(parts: Sequence[int], length: str | None = None, path: str = "/v1/translate") -> int:
@@ -27,7 +27,7 @@ def _num_read(parts: Sequence[int], length: str | None = None, path: str = "/v1/
     headers = [] if length is None else [(b"content-length", length.encode())]
     scope = {"type": "http", "path": path, "headers": headers}
     try:
-        asyncio.run(BodyLimit(app, 10, {"/file": 20})(scope, receive, send))
+        asyncio.run(BodyLimits(app, 10, {"/file": 20})(scope, receive, send))
     except HTTPException as error:
         return num_read if (error.status_code, error.headers) == (413, {"Connection": "close"}) else -1
     return num_read
@@ -62,4 +62,4 @@ def test_the_limit_is_in_the_message() -> None:
 
     scope = {"type": "http", "path": "/", "headers": [(b"content-length", b"11")]}
     with pytest.raises(HTTPException, match=r"at most 10 bytes; send it in parts\. Given: 11"):
-        asyncio.run(BodyLimit(app, 10)(scope, unused, unused))  # type: ignore[arg-type]
+        asyncio.run(BodyLimits(app, 10)(scope, unused, unused))  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
 from server.http.app import create_app
-from server.http.middleware.body_memory import BodyMemory
+from server.http.middleware.body import BodyLimits
 from server.http.state import RequestRecord, ServerState
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings
@@ -23,7 +23,12 @@ def _read(server: ServerState, parts: Sequence[bytes], path: str = "/v1/translat
     """Return the bytes that are counted after each part of a body."""
     counted: list[int] = []
     pending = iter([{"type": "http.request", "body": part, "more_body": True} for part in parts])
-    scope: Scope = {"type": "http", "path": path, "state": {"record": RequestRecord("id", client=client)}}
+    scope: Scope = {
+        "type": "http",
+        "path": path,
+        "headers": [],
+        "state": {"record": RequestRecord("id", client=client)},
+    }
 
     async def receive() -> Message:
         return next(pending)
@@ -36,7 +41,7 @@ def _read(server: ServerState, parts: Sequence[bytes], path: str = "/v1/translat
             await receive()
             counted.append(server.body_memory.total)
 
-    asyncio.run(BodyMemory(app, server, ["/v1/documents"])(scope, receive, send))
+    asyncio.run(BodyLimits(app, 10_000, {"/v1/documents": 10_000}, memory=server.body_memory)(scope, receive, send))
     return counted
 
 

@@ -2,7 +2,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from server.http.app import create_app
-from server.http.middleware.host_check import default_hosts
+from server.http.middleware.gate import default_hosts
 from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator
 

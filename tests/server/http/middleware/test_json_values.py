@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
-from server.http.middleware.json_values import JsonValues, ValueCounter
+from server.http.middleware.body import BodyLimits, ValueCounter
 
 MAX_VALUES = 5
 CLOSE = {"Connection": "close"}
@@ -34,8 +34,9 @@ def _read(
             received.append(part)
 
     headers = [(b"content-type", media_type.encode()), (b"content-length", length.encode())]
+    scope = {"type": "http", "path": "/v1/translate", "headers": headers}
     try:
-        asyncio.run(JsonValues(app, MAX_VALUES)({"type": "http", "headers": headers}, receive, send))
+        asyncio.run(BodyLimits(app, 1_000_000, max_values=MAX_VALUES)(scope, receive, send))
     except HTTPException as error:
         return None if (error.status_code, error.headers) != (status, CLOSE) else received
     return received

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.http.middleware.request_recorder import RequestRecorder
+from server.http.middleware.recorder import RequestRecorder
 from server.http.responses.error_formats import ErrorFormats
 from server.http.state import RequestRecord, ServerState
 from server.operations.metrics import Metrics

@@ -4,7 +4,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from server.http.app import create_app
-from server.http.middleware.refusal_sampling import RefusalSampling
+from server.http.middleware.recorder import RefusalSampling
 from server.interface.errors import QueueFull
 from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from server.http.middleware.upload_admission import UploadAdmission
+from server.http.middleware.gate import Gate, Uploads
 from server.http.responses.error_formats import ErrorFormats
 from server.http.state import RequestRecord, ServerState
 from server.operations.metrics import Metrics
@@ -52,7 +52,7 @@ class _Client:
     """Starts uploads to a server."""
 
     def __init__(self, server: ServerState) -> None:
-        self.middleware = UploadAdmission(_read, server, ErrorFormats({}), [PATH])
+        self.middleware = Gate(_read, [Uploads(server, [PATH])], ErrorFormats({}))
         self.sent: list[Message] = []
         self._uploads: list[_Upload] = []  # the event loop keeps no tasks
 

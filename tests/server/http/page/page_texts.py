@@ -2,7 +2,7 @@
 
 import json
 
-from server.http.page.files import FOLDER
+from server.http.page.routes import FOLDER
 
 Texts = dict[str, str | dict[str, str]]  # by key; a text with a count has one for each plural form
 

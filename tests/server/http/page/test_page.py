@@ -9,7 +9,7 @@ import tinycss2
 from starlette.testclient import TestClient
 
 from server.http.app import create_app
-from server.http.page.files import FOLDER, INDEX
+from server.http.page.routes import FOLDER, INDEX
 from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator
 from tests.server.http.page.page_colours import contrast, palettes

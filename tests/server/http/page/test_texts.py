@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import html5lib
 import pytest
 
-from server.http.page.files import FOLDER, INDEX
+from server.http.page.routes import FOLDER, INDEX
 from tests.server.http.page.page_texts import texts_of
 
 LANGUAGES = ("en", "de", "es", "fr")

@@ -7,7 +7,7 @@ from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
 from server.http.app import create_app
-from server.http.middleware.protocol_dispatch import RULES, DispatchRule
+from server.http.protocols.protocol import Protocol, SharedPaths
 from server.http.protocols.registry import PROTOCOLS
 from server.operations.settings import ProtocolName, Settings
 from tests.fakes.echo import EchoGenerator
@@ -30,6 +30,13 @@ WRITING = {
     "games": ("/sugoi/", {"message": "translate sentences", "content": "Tea."}),
     "mtranserver": ("/mtranserver/translate", {"text": "Tea.", "from": "en", "to": "de"}),
 }
+
+
+SHARED = [
+    pytest.param(protocol, shared, id=f"{protocol.name}-{shared.paths[0]}")
+    for protocol in PROTOCOLS.values()
+    for shared in protocol.shared
+]
 
 
 def test_the_setting_names_every_protocol() -> None:
@@ -60,22 +67,22 @@ def test_a_protocol_that_is_not_selected_is_not_found(echo: EchoGenerator, name:
         assert answer.json()["error"]["code"] == "not_found"
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.prefix)
-def test_every_shared_path_has_a_route_of_its_protocol(rule: DispatchRule) -> None:
-    protocol = PROTOCOLS[rule.protocol]
+@pytest.mark.parametrize(("protocol", "shared"), SHARED)
+def test_every_shared_path_has_a_route_of_its_protocol(protocol: Protocol, shared: SharedPaths) -> None:
     paths = {route.path for router in protocol.routers for route in router.routes if isinstance(route, APIRoute)}
-    assert {rule.prefix + path for path in rule.paths} <= paths
+    assert {shared.prefix + path for path in shared.paths} <= paths
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.prefix)
-def test_a_protocol_alone_answers_its_shared_paths_without_their_sign(echo: EchoGenerator, rule: DispatchRule) -> None:
-    error_format = PROTOCOLS[rule.protocol].error_format
-    with TestClient(create_app(Settings(protocols=[rule.protocol]), [echo])) as client:  # type: ignore[list-item]
-        for path in rule.paths:
+@pytest.mark.parametrize(("protocol", "shared"), SHARED)
+def test_a_protocol_alone_answers_its_shared_paths_without_their_sign(
+    echo: EchoGenerator, protocol: Protocol, shared: SharedPaths
+) -> None:
+    with TestClient(create_app(Settings(protocols=[protocol.name]), [echo])) as client:  # type: ignore[list-item]
+        for path in shared.paths:
             for answer in (client.get(path), client.post(path, json={}), client.post(path, content=b"[")):
                 assert answer.status_code in (200, 400, 404, 405), answer.text
                 if answer.status_code != 200:
-                    error_format.model.model_validate(answer.json(), extra="forbid")
+                    protocol.error_format.model.model_validate(answer.json(), extra="forbid")
 
 
 def test_a_json_body_of_a_shared_path_is_parsed_once(echo: EchoGenerator) -> None:

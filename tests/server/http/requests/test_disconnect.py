@@ -1,11 +1,10 @@
 import asyncio
-from collections.abc import Callable
 
 import pytest
 from fastapi import Request
 from starlette.types import Message
 
-from server.http.requests.disconnect import CONNECTION, unless_disconnected
+from server.http.requests.disconnect import CONNECTION, LossReport, unless_disconnected
 from server.interface.errors import ClientGone
 from tests.fakes.event_loop import in_event_loop
 
@@ -26,19 +25,7 @@ class _Work:
         return "done"
 
 
-class _Connection:
-    """A connection that reports its loss."""
-
-    is_lost = False
-
-    def __init__(self) -> None:
-        self.on_loss: Callable[[], None] | None = None
-
-    def call_on_loss(self, on_loss: Callable[[], None] | None) -> None:
-        self.on_loss = on_loss
-
-
-def _request(messages: "asyncio.Queue[Message]", connection: _Connection | None = None) -> Request:
+def _request(messages: "asyncio.Queue[Message]", connection: LossReport | None = None) -> Request:
     state = {} if connection is None else {CONNECTION: connection}
     return Request({"type": "http", "headers": [], "state": state}, messages.get)
 
@@ -77,12 +64,12 @@ async def test_the_result_ends_the_watch() -> None:
 @in_event_loop
 async def test_the_loss_of_a_connection_that_reports_it_cancels_the_work() -> None:
     messages: asyncio.Queue[Message] = asyncio.Queue()
-    connection, work = _Connection(), _Work()
+    connection, work = LossReport(), _Work()
     task = asyncio.create_task(unless_disconnected(_request(messages, connection), work.run()))
     await _settle()
     assert len(asyncio.all_tasks()) == 2, "a connection that reports its loss needs no watch"
     assert connection.on_loss is not None
-    connection.on_loss()
+    connection.report()
     with pytest.raises(ClientGone):
         await task
     assert work.was_cancelled
@@ -91,7 +78,7 @@ async def test_the_loss_of_a_connection_that_reports_it_cancels_the_work() -> No
 
 @in_event_loop
 async def test_work_for_a_lost_connection_does_not_begin() -> None:
-    connection, work = _Connection(), _Work()
+    connection, work = LossReport(), _Work()
     connection.is_lost = True
     work.may_end.set()
     with pytest.raises(ClientGone):
@@ -102,13 +89,13 @@ async def test_work_for_a_lost_connection_does_not_begin() -> None:
 @pytest.mark.parametrize("is_lost_too", [False, True])
 @in_event_loop
 async def test_another_cancellation_is_passed_on(is_lost_too: bool) -> None:
-    connection, work = _Connection(), _Work()
+    connection, work = LossReport(), _Work()
     task = asyncio.create_task(unless_disconnected(_request(asyncio.Queue(), connection), work.run()))
     await _settle()
     task.cancel()
     if is_lost_too:
         assert connection.on_loss is not None
-        connection.on_loss()
+        connection.report()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert work.was_cancelled

@@ -11,7 +11,7 @@ from server.text.protection.word_alignment import links, words_of
 from server.text.readers.plain_text import read_text
 from server.text.readers.unit_builder import UnitBuilder
 from server.text.readers.units import Tag, Unit
-from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.unknown_characters import UnknownCharacters
 
 ASCII = UnknownCharacters(map(chr, range(128)))
 

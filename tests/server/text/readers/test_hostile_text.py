@@ -10,9 +10,9 @@ from server.text.readers.html import read_html
 from server.text.readers.pieces import NO_MARKUP_OPTIONS, to_document
 from server.text.readers.plain_text import read_text
 from server.text.readers.units import ProtectedSpan, Unit
-from server.text.readers.unknown_characters import UnknownCharacters
 from server.text.readers.xml import read_xml
 from server.text.spans import find_spans
+from server.text.unknown_characters import UnknownCharacters
 from server.translation.types import TranslationRequest
 from tests.fakes.echo import make_bundle
 from tests.linear_time import assert_linear_time
@@ -20,9 +20,10 @@ from tests.server.text.identity import LETTERS, Identity
 
 UNKNOWN = UnknownCharacters(map(chr, range(0x250)))
 _LENGTH = 16_000
-_SIGNS = r"""a 1 1, 1.1 1'000 -1 € 1° > # | ` * [[ ( { } < @ : ; ~ \ / . a. a-b a_ a.py __a --a /a a/ v1. #a. @a- $a \n
-%d %0 %a %( {} {{ {a{} ${ $t( <a <a> <0 </ &a &# ``a` *a **a _a [a]( ![ www. www.( www.) http:// www.a(b a@ a@b.  :a :a:
-##A __A %A $A ~~a ==A ::a <% <?= *| 😀 🇩🇪 👩‍ a\ A1-"""
+_SIGNS = r"""a 1
+1, 1.1 1'000 -1 € 1° > # | ` * [[ ( { } < @ : ; ~ \ / . a. a-b a_ a.py __a --a /a a/ v1. #a. @a- $a \n %d
+%0 %a %( {} {{ {a{} ${ $t( <a <a> <0 </ &a &# ``a` *a **a _a [a]( ![ www. www.( www.) http:// www.a(b a@ a@b. :a :a: ##A
+__A %A $A ~~a ==A ::a <% <?= *| 😀 🇩🇪 👩‍ a\ A1-"""
 _BLANKS = ("\n", " ", "\t", " \n", "\r\n", "\u2028", "\u200d", "e\u0301", "日 ", "日", "-", "| ", " #")
 PARTS = (*_SIGNS.split(), *_BLANKS)
 EDGES = (

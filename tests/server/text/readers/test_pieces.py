@@ -6,9 +6,9 @@ from server.interface.errors import InvalidRequest
 from server.text.readers.html import read_html
 from server.text.readers.pieces import NO_MARKUP_OPTIONS, MarkupOptions, to_document
 from server.text.readers.units import Unit
-from server.text.readers.unknown_characters import UnknownCharacters
 from server.text.readers.visible_text import visible_text
 from server.text.readers.xml import read_xml
+from server.text.unknown_characters import UnknownCharacters
 
 _LATIN = UnknownCharacters(map(chr, range(256)))
 _LETTERS = {"TEXT": "T", "REFERENCE": "R", "OPENING": "O", "CLOSING": "C", "MARK": "M", "PROTECTED": "P", "BORDER": "B"}

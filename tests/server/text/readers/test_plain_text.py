@@ -8,7 +8,7 @@ import pytest
 from server.interface.errors import DeadlineExceeded
 from server.text.readers.plain_text import read_text
 from server.text.readers.units import Unit
-from server.text.readers.unknown_characters import UnknownCharacters
+from server.text.unknown_characters import UnknownCharacters
 from server.translation import reading
 from server.translation.attempts import Attempts
 from server.translation.limits import TranslationLimits

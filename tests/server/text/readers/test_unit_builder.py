@@ -9,8 +9,8 @@ from server.text.protection.tag_placement import render
 from server.text.readers import unit_builder
 from server.text.readers.unit_builder import UnitBuilder
 from server.text.readers.units import OBJECT, ProtectedSpan, Unit
-from server.text.readers.unknown_characters import UnknownCharacters
 from server.text.spans import SpanKind
+from server.text.unknown_characters import UnknownCharacters
 
 _ASCII = UnknownCharacters(map(chr, range(128)))
 _ALL = UnknownCharacters(map(chr, range(0x3000)))

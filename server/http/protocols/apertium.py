@@ -1,0 +1,166 @@
+"""Apertium-compatible protocol (APY): translation, pairs of languages, detection."""
+
+import json
+import re
+from http import HTTPStatus
+
+from babel.core import get_global
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import Response
+from pydantic import BaseModel
+
+from server.http.protocols.protocol import Protocol, SharedPaths
+from server.http.requests.admission import check_admission
+from server.http.requests.compatible_translation import translate_texts
+from server.http.requests.parameters import Parameters, read_parameters
+from server.http.responses.error_formats import ErrorFormat
+from server.http.state import server_state
+from server.interface.errors import InvalidRequest, TextTooLong
+from server.translation.types import TextFormat
+
+
+class ApertiumError(BaseModel):
+    """Body of an error response. Some clients show `responseDetails`, others `explanation`."""
+
+    status: str
+    code: int
+    message: str
+    explanation: str
+    responseData: None  # noqa: N815 - the protocol's names
+    responseDetails: str  # noqa: N815
+    responseStatus: int  # noqa: N815
+
+
+def _body(status: int, _: str, message: str) -> dict[str, object]:
+    phrase = HTTPStatus(status).phrase if status in list(HTTPStatus) else "Error"
+    return {
+        "status": "error",
+        "code": status,
+        "message": phrase,
+        "explanation": message,
+        "responseData": None,
+        "responseDetails": message,
+        "responseStatus": status,
+    }
+
+
+APERTIUM = ErrorFormat(_body, ApertiumError, {InvalidRequest: 400, TextTooLong: 413})
+apertium_responses = APERTIUM.responses
+
+
+router = APIRouter(
+    tags=["Apertium-compatible"],
+    responses=apertium_responses(400, 413, 429, 500, 503, 504),
+)
+
+_UNPREFIXED_PATHS = ("/listPairs", "/list", "/identifyLang")
+
+_FORMATS: dict[str, TextFormat] = {"": "html", "html": "html", "txt": "text", "text": "text"}
+_FUNCTION_NAME = re.compile(r"[A-Za-z_$][\w$.]{0,99}", re.ASCII)
+
+
+@router.get("/apertium/translate", dependencies=[Depends(check_admission)])
+@router.post("/apertium/translate", dependencies=[Depends(check_admission)])
+async def translate(request: Request) -> Response:
+    """Translate `q` for `langpair` (`eng|deu` or `en|de`). Answers also at `/translate`, recognised by `langpair`."""
+    sent = await _read(request)
+    text = sent.text("q")
+    if text is None:
+        raise InvalidRequest("Missing 1 required argument: q")
+    source, separator, target = (sent.text("langpair") or "").partition("|")
+    if not separator or not source.strip():
+        raise InvalidRequest("That pair is invalid, use e.g. eng|spa")
+    text_format = _FORMATS.get((sent.text("format") or "").casefold())
+    if text_format is None:
+        raise InvalidRequest("`format` must be html or txt")
+    outcome = await translate_texts(request, [text], source, target, format=text_format)
+    return _answer(sent, {"translatedText": outcome.result.translations[0].text})
+
+
+@router.get("/apertium/listPairs")
+@router.post("/apertium/listPairs", include_in_schema=False)
+@router.get("/apertium/list", include_in_schema=False)
+@router.get("/listPairs", include_in_schema=False)
+@router.post("/listPairs", include_in_schema=False)
+@router.get("/list", include_in_schema=False)
+async def list_pairs(request: Request) -> Response:
+    """Return all pairs of languages, with codes of two letters and of three. Answers also at `/listPairs`."""
+    sent = await _read(request)
+    _, model_router = server_state(request).accept()
+    pairs = []
+    for spelled in (_three_letters, str):
+        pairs += [
+            {"sourceLanguage": spelled(route.source), "targetLanguage": spelled(route.target)}
+            for route in model_router.routes
+        ]
+    return _answer(sent, [pair for index, pair in enumerate(pairs) if pair not in pairs[:index]])
+
+
+@router.get("/apertium/identifyLang")
+@router.post("/apertium/identifyLang")
+@router.get("/identifyLang", include_in_schema=False)
+@router.post("/identifyLang", include_in_schema=False)
+async def identify(request: Request) -> Response:
+    """Return the probability of each language of `q`. Answers also at `/identifyLang`."""
+    sent = await _read(request)
+    text = sent.text("q")
+    if text is None:
+        raise InvalidRequest("Missing 1 required argument: q")
+    service, _ = server_state(request).accept()
+    [ranked] = await service.rank((text,))
+    return _json(sent, {_three_letters(each.language): round(each.confidence, 4) for each in ranked})
+
+
+async def _read(request: Request) -> Parameters:
+    return await read_parameters(request, 50)
+
+
+def _answer(sent: Parameters, data: object) -> Response:
+    return _json(sent, {"responseData": data, "responseDetails": None, "responseStatus": 200})
+
+
+def _json(sent: Parameters, content: object) -> Response:
+    """Return the answer, as a call of the function that `callback` names if it does."""
+    text = json.dumps(content, ensure_ascii=False)
+    callback = sent.text("callback")
+    if not callback:
+        return Response(text, media_type="application/json")
+    if not _FUNCTION_NAME.fullmatch(callback):
+        raise InvalidRequest("`callback` must be the name of a function")
+    headers = {"X-Content-Type-Options": "nosniff"}
+    return Response(f"/**/{callback}({text})", media_type="text/javascript", headers=headers)
+
+
+def _three_letters(tag: str) -> str:
+    """Return a language with its code of three letters, if it has one: `deu` for `de`."""
+    primary, *rest = tag.replace("_", "-").split("-")
+    long = _long_codes().get(primary.casefold(), primary)
+    return "_".join((long, *rest))
+
+
+def _long_codes() -> dict[str, str]:
+    """Return the codes of ISO 639-3 by those of ISO 639-1. The first is that of the language in general."""
+    aliases = get_global("language_aliases")
+    return {
+        short: long for long, short in reversed(list(aliases.items())) if len(long) == 3 and len(short) == 2
+    } | _PREFERRED
+
+
+# Where several codes mean one language: not those of a single dialect, nor the older ones of libraries.
+_PREFERRED = {
+    "ar": "ara", "cs": "ces", "cy": "cym", "de": "deu", "el": "ell", "et": "est", "eu": "eus", "fa": "fas", "fr": "fra",
+    "he": "heb", "hr": "hrv", "hy": "hye", "is": "isl", "ka": "kat", "lv": "lav", "mk": "mkd", "ms": "msa", "nl": "nld",
+    "ro": "ron", "sk": "slk", "sq": "sqi", "sr": "srp", "sw": "swa", "zh": "zho",
+}  # fmt: skip
+
+
+APERTIUM_PROTOCOL = Protocol(
+    name="apertium",
+    routers=(router,),
+    error_format=APERTIUM,
+    paths=("/apertium/", *_UNPREFIXED_PATHS),
+    shared=(SharedPaths("/apertium", ("/translate",), lambda fields: fields.has("langpair")),),
+    open_paths=("/listPairs", "/list", "/apertium/listPairs", "/apertium/list"),
+    engine_free_paths=(*_UNPREFIXED_PATHS, *(f"/apertium{path}" for path in _UNPREFIXED_PATHS)),
+    key_parameter="key",
+)

@@ -1,0 +1,298 @@
+"""Microsoft-compatible protocol: translation, languages, detection, sentence boundaries.
+
+Bodies are an array of texts (version 3.0), or an object with inputs (version 2026-06-06)."""
+
+import asyncio
+from collections.abc import Mapping
+
+from babel import Locale, UnknownLocaleError
+from fastapi import APIRouter, Request
+from pydantic import BaseModel
+
+from server.http.protocols.protocol import Protocol, SharedPaths
+from server.http.requests.compatible_translation import translate_texts
+from server.http.requests.parameters import read_json
+from server.http.responses.error_formats import ErrorFormat
+from server.http.state import server_state
+from server.interface.errors import InvalidRequest, QuotaExceeded, TextTooLong
+from server.text.language_tags import display_name, match_language
+from server.text.segmentation.sentences import split
+from server.text.unicode_text import replace_lone_surrogates
+from server.translation.service import TranslationOutcome
+from server.translation.types import TextFormat, TranslationRequest
+
+_CODES = {
+    "unsupported_language_pair": 400019,
+    "text_too_long": 400050,
+    "missing_api_key": 401000,
+    "quota_exceeded": 403001,
+    "body_too_large": 400050,
+}
+
+
+class MicrosoftDetails(BaseModel):
+    """An error; `code` has six digits, of which the first three are the status."""
+
+    code: int
+    message: str
+
+
+class MicrosoftError(BaseModel):
+    """Body of an error response."""
+
+    error: MicrosoftDetails
+
+
+def _body(status: int, code: str, message: str) -> dict[str, object]:
+    default = 400000 if status == 422 else status * 1000
+    return {"error": {"code": _CODES.get(code, default), "message": message}}
+
+
+# The SDK waits as long as the `Retry-After` of a 429, which would be until the next day.
+MICROSOFT = ErrorFormat(_body, MicrosoftError, {InvalidRequest: 400, TextTooLong: 400, QuotaExceeded: 403})
+microsoft_responses = MICROSOFT.responses
+
+
+_CODE_OF_TAG = {"zh-Hans": "zh-Hans", "zh-Hant": "zh-Hant", "fil": "fil", "nb": "nb", "he": "he"}
+_FORMATS: dict[str, TextFormat] = {"": "text", "plain": "text", "html": "html"}
+
+
+def _code_of(tag: str) -> str:
+    """Return Microsoft's code for a language of a model."""
+    found = match_language(tag, list(_CODE_OF_TAG))
+    return tag.replace("_", "-") if found is None else _CODE_OF_TAG[found]
+
+
+def _texts_of(request: Request, body: object) -> list[str]:
+    """Return the texts of an array of objects with `Text` or `text`.
+
+    Raises `InvalidRequest`, also for too many texts, and `TextTooLong`.
+    """
+    if not isinstance(body, list):
+        raise InvalidRequest("the body must be an array of objects with `Text`")
+    texts = []
+    for each in body:
+        text = each.get("Text", each.get("text")) if isinstance(each, Mapping) else each
+        if not isinstance(text, str):
+            raise InvalidRequest("each element of the body must have a string `Text`")
+        texts.append(replace_lone_surrogates(text))
+    server_state(request).settings.limits.check_size(TranslationRequest(tuple(texts), "", ""))
+    return texts
+
+
+def _text_format_of(value: object) -> TextFormat:
+    """Return the format that `textType` names. Raises `InvalidRequest` for others than plain and html."""
+    found = _FORMATS.get(value.casefold()) if isinstance(value, str) else "text" if value is None else None
+    if found is None:
+        raise InvalidRequest("`textType` must be plain or html")
+    return found
+
+
+router = APIRouter(
+    tags=["Microsoft-compatible"],
+    responses=microsoft_responses(400, 413, 429, 500, 503, 504),
+)
+
+_MAX_TARGETS = 20
+
+
+class MicrosoftDetectedLanguage(BaseModel):
+    """Detected language of a text, and its probability."""
+
+    language: str
+    score: float
+
+
+class MicrosoftTranslation(BaseModel):
+    """Translation into one language, named by `to` in version 3.0 and by `language` in later ones."""
+
+    text: str
+    to: str | None = None
+    language: str | None = None
+
+
+class Item(BaseModel):
+    """Translations of one text; the language is present if it was detected."""
+
+    detectedLanguage: MicrosoftDetectedLanguage | None = None  # noqa: N815 - the protocol's name
+    translations: list[MicrosoftTranslation]
+
+
+class Items(BaseModel):
+    """Envelope of version 2026-06-06."""
+
+    value: list[Item]
+
+
+@router.post("/microsoft/translate", response_model_exclude_none=True)
+@router.post("/translator/text/v3.0/translate", response_model_exclude_none=True)
+async def translate(request: Request) -> list[Item] | Items:
+    """Translate texts into each language `to`. Answers also at `/translate`, recognised by `api-version`."""
+    body = await read_json(request)
+    if isinstance(body, Mapping):
+        return await _translate_inputs(request, body)
+    texts, query = _texts_of(request, body), request.query_params
+    targets = list(dict.fromkeys(query.getlist("to")))
+    if not 1 <= len(targets) <= _MAX_TARGETS:
+        raise InvalidRequest(f"`to` must name from 1 to {_MAX_TARGETS} languages. Given: {len(targets)}")
+    text_format = _text_format_of(query.get("textType"))
+    source = query.get("from") or None
+    items = [Item(translations=[]) for _ in texts]
+    for target in targets:
+        outcome = await translate_texts(request, texts, source, target, format=text_format)
+        for index, (item, translation) in enumerate(zip(items, outcome.result.translations, strict=True)):
+            item.translations.append(MicrosoftTranslation(text=translation.text, to=target))
+            item.detectedLanguage = _detected(outcome, index)
+    return items
+
+
+async def _translate_inputs(request: Request, body: Mapping[str, object]) -> Items:
+    """Translate the inputs of version 2026-06-06. Inputs with equal languages are translated together."""
+    inputs = body.get("inputs")
+    if not isinstance(inputs, list):
+        raise InvalidRequest("`inputs` must be an array of objects with `text` and `targets`")
+    _texts_of(request, inputs)
+    items = [Item(translations=[]) for _ in inputs]
+    groups: dict[tuple[str | None, str, str | None], list[tuple[int, int]]] = {}
+    for index, each in enumerate(inputs):
+        targets = each.get("targets") if isinstance(each, dict) else None
+        if not isinstance(targets, list) or not 1 <= len(targets) <= _MAX_TARGETS:
+            raise InvalidRequest(f"`targets` must be an array of 1 to {_MAX_TARGETS} objects with `language`")
+        for position, target in enumerate(targets):
+            language = _word(target, "language")
+            if language is None:
+                raise InvalidRequest("each element of `targets` must have a string `language`")
+            items[index].translations.append(MicrosoftTranslation(text="", language=language))
+            group = (_word(each, "language"), language, _word(each, "textType"))
+            groups.setdefault(group, []).append((index, position))
+    if len(groups) > server_state(request).settings.max_texts:
+        raise InvalidRequest(f"a request must have at most {server_state(request).settings.max_texts} combinations")
+    for (source, language, text_type), places in groups.items():
+        texts = [_word(inputs[index], "text") or _word(inputs[index], "Text") or "" for index, _ in places]
+        outcome = await translate_texts(request, texts, source, language, format=_text_format_of(text_type))
+        for number, (index, position) in enumerate(places):
+            items[index].translations[position].text = outcome.result.translations[number].text
+            items[index].detectedLanguage = _detected(outcome, number)
+    return Items(value=items)
+
+
+def _word(fields: object, name: str) -> str | None:
+    value = fields.get(name) if isinstance(fields, dict) else None
+    if value is not None and not isinstance(value, str):
+        raise InvalidRequest(f"`{name}` must be a string")
+    return None if value is None else replace_lone_surrogates(value)
+
+
+def _detected(outcome: TranslationOutcome, index: int) -> MicrosoftDetectedLanguage | None:
+    if not outcome.detected:
+        return None
+    found = outcome.detected[index]
+    if found is None:  # clients require a language; a text without letters counts as English
+        return MicrosoftDetectedLanguage(language="en", score=0)
+    return MicrosoftDetectedLanguage(language=_code_of(found.language), score=round(found.confidence, 4))
+
+
+service_router = APIRouter(tags=["Microsoft-compatible"], responses=microsoft_responses(400, 413, 500, 503))
+
+_PREFIXES = ("/microsoft", "/translator/text/v3.0")
+
+
+class MicrosoftLanguage(BaseModel):
+    """Names of a language, and the direction of its script."""
+
+    name: str
+    nativeName: str  # noqa: N815 - the protocol's name
+    dir: str
+
+
+class MicrosoftLanguages(BaseModel):
+    """Languages by their codes."""
+
+    translation: dict[str, MicrosoftLanguage]
+
+
+class MicrosoftDetection(BaseModel):
+    """The most likely language of a text."""
+
+    language: str
+    score: float
+    isTranslationSupported: bool = True  # noqa: N815 - the protocol's names
+    isTransliterationSupported: bool = False  # noqa: N815
+
+
+class Sentences(BaseModel):
+    """Lengths of the sentences of a text, in UTF-16 code units, with the blanks behind them."""
+
+    sentLen: list[int]  # noqa: N815 - the protocol's name
+
+
+@service_router.get("/microsoft/languages")
+@service_router.get("/translator/text/v3.0/languages")
+async def languages(request: Request) -> MicrosoftLanguages:
+    """Return all languages. Answers also at `/languages`, recognised by `api-version`."""
+    _, model_router = server_state(request).accept()
+    tags = sorted({*model_router.source_languages, *model_router.target_languages})
+    return MicrosoftLanguages(translation={_code_of(tag): _language(tag) for tag in tags})
+
+
+@service_router.post("/microsoft/detect")
+@service_router.post("/translator/text/v3.0/detect")
+async def detect(request: Request) -> list[MicrosoftDetection]:
+    """Return the most likely language of each text. Answers also at `/detect`, recognised by `api-version`."""
+    texts = _texts_of(request, await read_json(request))
+    service, _ = server_state(request).accept()
+    found = await service.detect(TranslationRequest(tuple(texts), "", ""))
+    # Clients require a language; a text without letters counts as English.
+    return [
+        MicrosoftDetection(language="en", score=0)
+        if each is None
+        else MicrosoftDetection(language=_code_of(each.language), score=round(each.confidence, 4))
+        for each in found
+    ]
+
+
+@service_router.post("/microsoft/breaksentence")
+@service_router.post("/translator/text/v3.0/breaksentence")
+async def break_sentences(request: Request) -> list[Sentences]:
+    """Return the lengths of the sentences of each text. Answers also at `/breaksentence`."""
+    texts = _texts_of(request, await read_json(request))
+    service, model_router = server_state(request).accept()
+    found = await service.detect(TranslationRequest(tuple(texts), "", ""))
+    named = match_language(request.query_params.get("language", ""), model_router.source_languages)
+    sources = [named or ("en" if each is None else each.language) for each in found]
+    return await asyncio.to_thread(
+        lambda: [Sentences(sentLen=_lengths(text, source)) for text, source in zip(texts, sources, strict=True)]
+    )
+
+
+def _lengths(text: str, language: str) -> list[int]:
+    segments = split(text, language, lambda _: True)
+    parts = (segment.before + segment.text + segment.after for segment in segments)
+    return [len(part.encode("utf-16-le", "surrogatepass")) // 2 for part in parts if part]
+
+
+def _language(tag: str) -> MicrosoftLanguage:
+    try:
+        direction = Locale.parse(tag.replace("-", "_")).text_direction
+    except (ValueError, UnknownLocaleError):
+        direction = "ltr"
+    return MicrosoftLanguage(name=display_name(tag), nativeName=display_name(tag, tag), dir=direction)
+
+
+MICROSOFT_PROTOCOL = Protocol(
+    name="microsoft",
+    routers=(router, service_router),
+    error_format=MICROSOFT,
+    paths=("/microsoft/", "/translator/text/v3.0/"),
+    shared=(
+        SharedPaths(
+            "/microsoft",
+            ("/translate", "/detect", "/languages", "/breaksentence"),
+            lambda fields: "api-version" in fields.query,
+        ),
+    ),
+    open_paths=("/microsoft/languages", "/translator/text/v3.0/languages"),
+    engine_free_paths=tuple(f"{prefix}/{name}" for prefix in _PREFIXES for name in ("detect", "breaksentence")),
+    key_queries=("Subscription-Key",),
+    key_headers=("ocp-apim-subscription-key",),
+)

@@ -1,0 +1,190 @@
+"""MTranServer-compatible protocol: texts, detection, and the version of the server."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from fastapi import APIRouter, Request
+from fastapi.responses import PlainTextResponse
+from pydantic import BaseModel, Field
+
+from server.http.protocols.protocol import Protocol, SharedPaths
+from server.http.requests.compatible_translation import translate_texts
+from server.http.requests.openapi_bodies import body_of
+from server.http.requests.parameters import Parameters, read_parameters
+from server.http.responses.error_formats import ErrorFormat
+from server.http.state import server_state
+from server.interface.errors import InvalidRequest, TextTooLong
+from server.translation.types import TextFormat
+
+
+class MTranServerError(BaseModel):
+    """Body of an error response."""
+
+    error: str
+
+
+MTRANSERVER = ErrorFormat(
+    lambda _, __, message: {"error": message}, MTranServerError, {InvalidRequest: 400, TextTooLong: 413}
+)
+mtranserver_responses = MTRANSERVER.responses
+
+
+router = APIRouter(
+    prefix="/mtranserver",
+    tags=["MTranServer-compatible"],
+    responses=mtranserver_responses(400, 413, 429, 500, 503, 504),
+)
+
+_COUNTRIES = {"jp": "ja", "kr": "ko"}  # this protocol accepts them as languages
+
+
+class TextFields(BaseModel):
+    """A text and its languages."""
+
+    source: str = Field(alias="from", description="auto: detected")
+    target: str = Field(alias="to")
+    text: str
+    html: bool = False
+
+
+class BatchFields(BaseModel):
+    """Texts and their languages."""
+
+    source: str = Field(alias="from", description="auto: detected for each text")
+    target: str = Field(alias="to")
+    texts: list[str]
+    html: bool = False
+
+
+class DetectFields(BaseModel):
+    """A text whose language is to be detected."""
+
+    text: str
+    min_confidence: float | None = Field(None, alias="minConfidence")
+
+
+class TextAnswer(BaseModel):
+    """The translation."""
+
+    result: str
+
+
+class BatchAnswer(BaseModel):
+    """The translations in the order of the texts."""
+
+    results: list[str]
+
+
+class DetectAnswer(BaseModel):
+    """The most likely language; empty if no language is likely enough."""
+
+    language: str
+    confidence: float
+
+
+@router.post("/translate", openapi_extra=body_of(TextFields))
+async def translate(request: Request) -> TextAnswer:
+    """Translate one text. Answers also at `/translate`, recognised by `from`, `to` and `text`."""
+    sent = await _read(request)
+    if sent.is_list("text"):
+        raise InvalidRequest("`text` must be one string; /translate/batch accepts a list")
+    text = sent.text("text")
+    if text is None:
+        raise InvalidRequest("`text` is required")
+    [result] = await _translate(request, sent, [text])
+    return TextAnswer(result=result)
+
+
+@router.post("/translate/batch", openapi_extra=body_of(BatchFields))
+async def translate_batch(request: Request) -> BatchAnswer:
+    """Translate texts together. Answers also at `/translate/batch`."""
+    sent = await _read(request)
+    if not sent.is_list("texts"):
+        raise InvalidRequest("`texts` must be a list of strings")
+    return BatchAnswer(results=await _translate(request, sent, sent.texts("texts")))
+
+
+@router.post("/detect", openapi_extra=body_of(DetectFields))
+async def detect(request: Request) -> DetectAnswer:
+    """Return the language of a text. Answers also at `/detect`, recognised by `text`."""
+    sent = await _read(request)
+    text = sent.text("text")
+    if text is None:
+        raise InvalidRequest("`text` is required")
+    try:
+        minimum = sent.number("minConfidence") or 0.0
+    except ValueError as error:
+        raise InvalidRequest("`minConfidence` must be a number") from error
+    service, _ = server_state(request).accept()
+    [ranked] = await service.rank((text,))
+    if not ranked or ranked[0].confidence < minimum:
+        return DetectAnswer(language="", confidence=0)
+    return DetectAnswer(language=ranked[0].language, confidence=round(ranked[0].confidence, 4))
+
+
+async def _read(request: Request) -> Parameters:
+    return await read_parameters(request, server_state(request).settings.max_texts + 10)
+
+
+async def _translate(request: Request, sent: Parameters, texts: list[str]) -> list[str]:
+    try:
+        text_format: TextFormat = "html" if sent.flag("html") else "text"
+    except ValueError as error:
+        raise InvalidRequest("`html` must be true or false") from error
+    source, target = sent.text("from") or "", sent.text("to") or ""
+    source, target = (_COUNTRIES.get(code.strip().casefold(), code) for code in (source, target))
+    outcome = await translate_texts(request, texts, source, target, format=text_format)
+    return [translation.text for translation in outcome.result.translations]
+
+
+service_router = APIRouter(tags=["MTranServer-compatible"])
+
+_SERVICE_PATHS = ("/version", "/__heartbeat__", "/__lbheartbeat__")
+
+
+class VersionAnswer(BaseModel):
+    """Version of this server."""
+
+    version: str
+
+
+@service_router.get("/version")
+async def server_version() -> VersionAnswer:
+    """Return the version of this server."""
+    try:
+        return VersionAnswer(version=version("kvasir-server"))
+    except PackageNotFoundError:  # run from a checkout that is not installed
+        return VersionAnswer(version="0")
+
+
+@service_router.get("/__heartbeat__", response_class=PlainTextResponse)
+@service_router.get("/__lbheartbeat__", response_class=PlainTextResponse)
+async def heartbeat() -> PlainTextResponse:
+    """Return that the server is up; /health/ready is more precise."""
+    return PlainTextResponse("Ready")
+
+
+MTRANSERVER_PROTOCOL = Protocol(
+    name="mtranserver",
+    routers=(router, service_router),
+    error_format=MTRANSERVER,
+    paths=("/mtranserver/", *_SERVICE_PATHS),
+    shared=(
+        SharedPaths(
+            "/mtranserver",
+            ("/translate",),
+            lambda fields: fields.method == "POST" and fields.has("text", "from", "to"),
+        ),
+        SharedPaths("/mtranserver", ("/translate/batch",), lambda _: True),
+        SharedPaths("/mtranserver", ("/detect",), lambda fields: fields.has("text") and not fields.has("q")),
+    ),
+    # Its addresses for other protocols: its users change the host only.
+    aliases={
+        "/deepl": "/v2/translate",
+        "/google/language/translate/v2": "/language/translate/v2",
+        "/google/translate_a/single": "/translate_a/single",
+    },
+    open_paths=_SERVICE_PATHS,
+    engine_free_paths=("/mtranserver/detect",),
+    key_queries=("token", "api_token"),
+    key_headers=("authorization", "x-api-token"),  # some clients send the token without "Bearer"
+)

@@ -1,0 +1,47 @@
+import pytest
+
+from server.text.unknown_characters import UnknownCharacters
+
+_LETTERS = UnknownCharacters("abcfi '\"-.€")
+
+
+@pytest.mark.parametrize(
+    ("character", "is_known", "is_lost"),
+    [
+        ("a", True, False),
+        ("z", False, True),
+        ("“", False, False),  # as a straight mark
+        ("’", False, False),
+        ("–", False, False),
+        ("…", True, False),  # NFKC has three full stops
+        ("ﬁ", True, False),  # NFKC has both letters
+        ("\u00a0", True, False),
+        ("\u2003", True, False),
+        ("\u00ad", False, False),  # dropped
+        ("\U0001f389", False, True),
+        ("€", True, False),
+    ],
+)
+def test_characters_are_known_by_themselves_or_by_a_plainer_form(character: str, is_known: bool, is_lost: bool) -> None:
+    assert _LETTERS.is_known(character) is is_known
+    assert _LETTERS.is_known(character) is is_known  # remembered
+    assert _LETTERS.is_lost(character) is is_lost
+
+
+def test_plainer_forms_are_those_that_the_vocabulary_has() -> None:
+    assert _LETTERS.with_plainer_forms("“a” – ‘b’ a\u00adb") == "\"a\" - 'b' ab"
+    assert _LETTERS.with_plainer_forms("abc") == "abc"
+    assert UnknownCharacters("ab").with_plainer_forms("“a”") == "“a”"
+    assert UnknownCharacters("ab“”").with_plainer_forms("“a”") == "“a”"
+    assert UnknownCharacters("ab").is_lost("“")
+
+
+def test_a_text_is_known_if_all_its_characters_are() -> None:
+    assert _LETTERS.all_known("abc \u00a0fi")
+    assert not _LETTERS.all_known("abz")
+
+
+def test_answers_about_many_characters_are_forgotten() -> None:
+    characters = [chr(0x4E00 + offset) for offset in range(10_500)]
+    assert not any(map(_LETTERS.is_known, characters))
+    assert len(_LETTERS._answers) <= 10_001
