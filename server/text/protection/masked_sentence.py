@@ -379,7 +379,8 @@ def read_sentence(
     def read(first: int, last: int) -> str:
         return small(unit.text[first:last], is_first=first == start) if is_shouted else unit.text[first:last]
 
-    free = iter([mask for mask in masks if mask not in unit.text])
+    sentence = unit.text[start:end]
+    free = (mask for mask in masks if mask not in sentence)
     text, position = "", start
     shown: list[_Shown] = []
     moved: list[tuple[int, int]] = []

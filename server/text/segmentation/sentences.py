@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import regex
 import sentencex
@@ -139,9 +139,9 @@ def _segment(language: str, line: str) -> list[str]:
     if "".join(sentences) != line or not all(sentences):
         return [line]
     joined: list[str] = sentences[:1]
-    for sentence in sentences[1:]:
-        stop = _FULL_STOP.search(joined[-1])
-        if stop and (not stop["blank"] or _INSIDE.match(sentence) or _INITIAL.search(joined[-1])):
+    for before, sentence in pairwise(sentences):
+        stop = _FULL_STOP.search(before)
+        if stop and (not stop["blank"] or _INSIDE.match(sentence) or _INITIAL.search(before)):
             joined[-1] += sentence
         else:
             joined.append(sentence)

@@ -57,8 +57,8 @@ def test_a_call_that_its_deadline_cancels_has_these_times_too(echo: EchoGenerato
     async def scenario() -> None:
         engine = _Late(echo.bundle, gate=asyncio.Event(), waited=(4.0,))
         deadline = Deadline.of(110.0, 100.0, engine.clock)
+        engine.clock.now = 109.99  # the interruption comes after 10 ms
         async with deadline.interrupts():
-            engine.clock.now = 109.99  # the interruption comes after 10 ms
             submission = Submission(engine, deadline, 100.0)
             await submission.submit([ask(5)])
 
