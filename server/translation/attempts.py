@@ -51,6 +51,8 @@ Attempt = Callable[[Sentence], Sequence[Part | Restored]]
 
 # Sentences that a stream decodes before the next ones; docs/decisions/text.md has the numbers.
 BLOCK_SENTENCES = 32
+# By how much the score of a translation with a required number may be lower: a number at any place breaks a sentence.
+_MAX_LOSS = 0.5
 _ONE_PART = 3  # with what stands around it
 # What a bundle copies before it was measured: everything, and these masks. A lost span costs another attempt.
 _UNMEASURED = SpanCopying(copied=tuple(READABLE), masks=tuple(f"X{number}" for number in range(1, 10)))
@@ -408,7 +410,8 @@ class Attempts:
         for sentence, numbers, parts, jobs in first:
             if self._restore(sentence, completions) and len(sentence.jobs) == 1:
                 found = self._numbers_of(sentence.jobs[0].part, sentence.jobs[0].answers[0][0])
-                if found is None or _num_differences(found) < _num_differences(numbers):
+                loss = jobs[0].answers[0][1].score - sentence.jobs[0].answers[0][1].score
+                if (found is None or _num_differences(found) < _num_differences(numbers)) and not loss > _MAX_LOSS:
                     sentence.repair = "numbers"
                     continue
             sentence.parts, sentence.jobs = parts, jobs
