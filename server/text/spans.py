@@ -126,7 +126,7 @@ _PATTERNS: Sequence[tuple[SpanKind, str, str]] = (
         rf"|(?:(?<![\d.,])\d[\d.,]*+[ \u00a0\u202f]?)?%%|(?<![{_LATIN}%])%L?\d{{1,2}}(?![{_LATIN}%])",
     ),
     # $NAME $user.name
-    (SpanKind.PLACEHOLDER, r"\$", rf"(?<![{_LATIN}$])\$[A-Za-z_][{_LATIN}]*+(?:(?:\.|->)[A-Za-z_][{_LATIN}]*+)*+"),
+    (SpanKind.PLACEHOLDER, r"\$", rf"(?<![{_LATIN}$])\$[A-Za-z_][{_LATIN}]*+(?:(?:\.|->|\$)[A-Za-z_][{_LATIN}]*+)*+"),
     # @:key @.lower:key :name :smile:
     (
         SpanKind.PLACEHOLDER,
@@ -233,7 +233,7 @@ def compile_patterns() -> None:
 
 def find_spans(text: str, unknown: UnknownCharacters) -> list[Span]:
     """Return the spans of a text in their order, without overlaps."""
-    found = [_with_signs(text, span) for span in _by_form(text)] if _ANY.search(text) else []
+    found = _with_signs(text, _by_form(text)) if _ANY.search(text) else []
     if unknown.all_known(text):
         return found
     # No model reads an unknown character, so nothing with one may be part of a model's input.
@@ -261,12 +261,19 @@ def _by_form(text: str) -> list[Span]:
     return found
 
 
-def _with_signs(text: str, span: Span) -> Span:
-    """Return a placeholder with the signs of a quantity that touch it: `%s°C`, `{rate}%`, `$%.2f`."""
-    if span.kind is not SpanKind.PLACEHOLDER:
-        return span
-    before, behind = _SIGN_BEFORE.search(text, max(span.start - 1, 0), span.start), _SIGN_BEHIND.match(text, span.end)
-    return Span(span.start - (before is not None), span.end if behind is None else behind.end(), SpanKind.PLACEHOLDER)
+def _with_signs(text: str, found: Sequence[Span]) -> list[Span]:
+    """Return the spans, placeholders with the signs of a quantity that touch them: `%s°C`, `{rate}%`, `$%.2f`."""
+    widened: list[Span] = []
+    position = 0
+    for index, span in enumerate(found):
+        start, end = span.start, span.end
+        if span.kind is SpanKind.PLACEHOLDER:
+            start -= _SIGN_BEFORE.search(text, max(start - 1, position), start) is not None
+            behind = _SIGN_BEHIND.match(text, end, found[index + 1].start if index + 1 < len(found) else len(text))
+            end = end if behind is None else behind.end()
+        widened.append(Span(start, end, span.kind))
+        position = end
+    return widened
 
 
 def _unknown(text: str, unknown: UnknownCharacters) -> Iterator[Span]:

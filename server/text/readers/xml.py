@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import unescape
+from itertools import takewhile
 from xml.parsers import expat
 
 import regex
@@ -27,6 +28,8 @@ class _Element:
     is_kept: bool
     is_mixed: bool = False  # has text of its own, so that elements beside it are part of sentences
     is_empty: bool = False
+    is_inline: bool = False
+    has_text: bool = False  # in it or in an element inside it
 
 
 @dataclass(slots=True)
@@ -87,9 +90,11 @@ def _piece(event: _Event, raw: str, options: MarkupOptions) -> Piece:
     local = element.name.rpartition(":")[2]
     named = {element.name, local}
     splits = not options.splitting_tags.isdisjoint(named) or local in BLOCK_ELEMENTS
-    is_inline = event.parent.is_mixed and not splits
+    # An element without text inside an inline one divides no sentence.
+    is_inline = (event.parent.is_mixed or (event.parent.is_inline and not element.has_text)) and not splits
     if not options.non_splitting_tags.isdisjoint(named):
         is_inline = True
+    element.is_inline = is_inline
     if not is_inline:
         return Piece(Role.BORDER, raw)
     if element.is_kept:
@@ -105,6 +110,11 @@ def _events(data: bytes, options: MarkupOptions) -> list[_Event]:
     def record(role: Role) -> None:
         if not in_cdata:
             found.append(_Event(parser.CurrentByteIndex, role, stack[-1]))
+
+    def has_text() -> None:
+        stack[-1].is_mixed = True
+        for element in takewhile(lambda each: not each.has_text, reversed(stack)):
+            element.has_text = True
 
     def start(name: str, attributes: Mapping[str, str]) -> None:
         checkpoint()
@@ -134,7 +144,7 @@ def _events(data: bytes, options: MarkupOptions) -> list[_Event]:
         at = parser.CurrentByteIndex
         role = Role.REFERENCE if data[at : at + 1] == b"&" else Role.TEXT
         if not text.isspace():
-            stack[-1].is_mixed = True
+            has_text()
         found.append(_Event(at, role, stack[-1]))
 
     in_cdata = False
@@ -150,7 +160,7 @@ def _events(data: bytes, options: MarkupOptions) -> list[_Event]:
 
     def default(text: str) -> None:
         if text.startswith("&") and len(stack) > 1:
-            stack[-1].is_mixed = True
+            has_text()
             is_known = unescape(text) != text  # as HTML's &nbsp; is
             record(Role.REFERENCE if is_known else Role.PROTECTED)  # others only the document's type defines
         elif not in_cdata and text != "]]>":

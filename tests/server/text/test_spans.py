@@ -109,3 +109,8 @@ def test_no_model_reads_a_character_that_its_vocabulary_lacks(text: str) -> None
 
 def test_a_span_with_an_unknown_character_is_not_read() -> None:
     assert [each.kind for each in find_spans("see {имя} or {name}", LATIN)] == [SpanKind.UNKNOWN, SpanKind.PLACEHOLDER]
+
+
+def test_spans_that_touch_are_all_found() -> None:
+    for text in ("%(a)s%(b)s", "{a}{b}", "{a}%{b}", "%s%%", "$A$B_C", "{a}€{b}", "`a`{b}"):
+        assert "".join(_found(text)) == text

@@ -5,12 +5,15 @@ import re
 from html import escape, unescape
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from lxml import etree
 
 from server.interface.decoding_options import DecodingOptions
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.types import TextFormat, Translation, TranslationRequest
+from tests.fakes.echo import make_bundle
 from tests.fakes.hostile_engines import HOSTILE, NOTATIONS
 from tests.fakes.rule_engine import RuleEngine, byte_bundle
 
@@ -141,8 +144,6 @@ def test_more_spans_than_masks_are_kept_in_pieces() -> None:
 
 
 def test_characters_that_the_vocabulary_lacks_are_kept(tmp_path_factory: pytest.TempPathFactory) -> None:
-    from tests.fakes.echo import make_bundle
-
     bundle = make_bundle(tmp_path_factory.mktemp("few"))
     for rule in HOSTILE.values():
         request = TranslationRequest(
@@ -151,3 +152,59 @@ def test_characters_that_the_vocabulary_lacks_are_kept(tmp_path_factory: pytest.
         done = asyncio.run(Pipeline(RuleEngine(bundle, rule), TranslationLimits()).translate(request))
         assert [each.text.count("日本") for each in done.translations] == [1, 1]
         assert done.translations[0].text.count("🎉") == done.translations[0].text.count("Жук") == 1
+
+
+_CUTS = ("", "", "<!-- c -->", "<wbr/>", "<i></i>", "<i><b></b></i>")
+_WORDS = (
+    *(
+        "the",
+        "dog",
+        "He has",
+        "20,000",
+        "cats.",
+        "Where is",
+        "it?",
+        "“So”",
+        "日本語",
+        "です。",
+        "Привет",
+        "and,",
+        "<br/>",
+    ),
+    *("<img src='a'/>", "<sup>1</sup>", "<code>x y</code>", "<!-- a -->"),
+)
+_SPANS = ("{n%d}", "%%(n%d)s", "$N%d", "x%d@ab.org", "#t%d", "AB-%d", "https://a.org/%d", "`c%d`", "%%{v%d}", "##N%d##")
+
+
+@st.composite
+def _documents(draw: st.DrawFn, depth: int = 2) -> str:
+    """Return a part of a document, with spans that tags cut."""
+    parts = []
+    for _ in range(draw(st.integers(1, 5))):
+        kind = draw(st.sampled_from(["word", "span", "span", "element"]))
+        if kind == "element" and depth:
+            name = draw(st.sampled_from("bu"))
+            parts.append(f"<{name}>{draw(_documents(depth - 1))}</{name}>")
+        elif kind == "span":
+            span = draw(st.sampled_from(_SPANS)) % draw(st.integers(10, 99999))
+            at = draw(st.integers(1, len(span) - 1))
+            is_around = draw(st.booleans())
+            cut = draw(st.sampled_from(_CUTS))
+            parts.append(f"<u>{span[:at]}</u>{span[at:]}" if is_around else f"{span[:at]}{cut}{span[at:]}")
+        else:
+            parts.append(draw(st.sampled_from(_WORDS)))
+    return " ".join(parts)
+
+
+@settings(deadline=None, max_examples=150)
+@given(_documents(), st.sampled_from(sorted(HOSTILE)), st.sampled_from(["html", "xml"]))
+def test_any_document_keeps_its_spans_and_tags(inside: str, rule: str, format_: TextFormat) -> None:
+    source = f"<p>{inside}</p>"
+    [found] = translated(rule, [source], format_)
+    for span in _SPAN.findall(_visible(source)):
+        assert _visible(found.text).count(span) == _visible(source).count(span)
+    assert sorted(map(str.strip, _TAG.findall(found.text))) == sorted(map(str.strip, _TAG.findall(source)))
+    etree.fromstring(found.text)
+
+
+_SPAN = re.compile("|".join(re.escape(span % 0).replace("0", r"\d+") + r"(?!\d)" for span in _SPANS))

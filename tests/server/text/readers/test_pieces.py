@@ -60,6 +60,8 @@ def test_pieces_of_html(text: str, expected: str) -> None:
         ("<a>x <ph:b translate='no'>y</ph:b></a>", "B<a>|Tx |P<ph:b translate='no'>y</ph:b>|B</a>"),
         ("<?xml version='1.0'?><a>x</a>", "B<?xml version='1.0'?>|B<a>|Tx|B</a>"),
         ("<a>x <script>y</script></a>", "B<a>|Tx |M<script>y</script>|B</a>"),
+        ("<a>x<b><c></c></b>y</a>", "B<a>|Tx|O<b>|O<c>|C</c>|C</b>|Ty|B</a>"),
+        ("<a>x<b><c>y</c></b></a>", "B<a>|Tx|O<b>|B<c>|Ty|B</c>|C</b>|B</a>"),
         ("", "B"),
     ],
 )
