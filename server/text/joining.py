@@ -1,4 +1,4 @@
-"""What stands between two sentences of a translation, by the scripts of both languages."""
+"""The blank between two sentences of a translation, by the scripts of both languages."""
 
 from functools import lru_cache
 

@@ -73,7 +73,7 @@ class Attempts:
         submission: Submission,
         output: TextOutput,
         tokenizer: Tokenizer,
-        config: BundleConfig,
+        copying: SpanCopying,
         repairs: Repairs,
     ) -> None:
         self._request = request
@@ -85,9 +85,8 @@ class Attempts:
         self._repairs = repairs
         self._choice = FormalityChoice.of(request)
         self._num_hypotheses = request.options.num_hypotheses
-        copying = config.copying or _UNMEASURED
         self._copied = frozenset(copying.copied)
-        self._masks = [mask for mask in copying.masks if _is_written(mask, tokenizer)]
+        self._masks = copying.masks
         self._is_unspaced = is_unspaced(request.target)
         options = request.options
         # A client that asks for scores or several translations of a term wants those of the model.
@@ -518,10 +517,15 @@ class Attempts:
         return self._texts.deadline.in_time(sentences)
 
 
-def _is_written(mask: str, tokenizer: Tokenizer) -> bool:
-    """Return whether a model can read a mask and write it."""
-    tokens = tokenizer.encode_target(mask)
-    return tokenizer.unknown_token not in (*tokens, *tokenizer.encode(mask)) and tokenizer.decode(tokens) == mask
+def copying_of(config: BundleConfig, tokenizer: Tokenizer) -> SpanCopying:
+    """Return what the model of a bundle copies, with the masks that it can read and write."""
+
+    def is_written(mask: str) -> bool:
+        tokens = tokenizer.encode_target(mask)
+        return tokenizer.unknown_token not in (*tokens, *tokenizer.encode(mask)) and tokenizer.decode(tokens) == mask
+
+    copying = config.copying or _UNMEASURED
+    return SpanCopying(copied=copying.copied, masks=tuple(filter(is_written, copying.masks)))
 
 
 def _differ(numbers: NumberCheck | None) -> bool:

@@ -7,7 +7,7 @@ from bundle.loading import Bundle
 from server.interface.engine_client import EngineClient
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation.assembly import assemble
-from server.translation.attempts import Attempts
+from server.translation.attempts import Attempts, copying_of
 from server.translation.deadline import Deadline
 from server.translation.embedding import Embedder
 from server.translation.formality_choice import FormalityChoice
@@ -42,6 +42,7 @@ class Pipeline:
         self._clock = clock
         self._tokenizer = open_tokenizer(engine.bundle)
         self._config = engine.bundle.config
+        self._copying = copying_of(self._config, self._tokenizer)
         self._reader = TextReader(self._tokenizer, self._config.shapes, inline_characters)
         self.scorer = Scorer(engine, limits, self._tokenizer, clock)
         self.embedder = Embedder(engine, limits, self._tokenizer, clock)
@@ -73,7 +74,9 @@ class Pipeline:
             texts = await self._reader.read(request, deadline, keeps_target=self._keeps_target(request))
             output = TextOutput(stream, texts, self._tokenizer)
             repairs = Repairs.of(request, self._limits, self._config)
-            await Attempts(request, texts, encoder, submission, output, self._tokenizer, self._config, repairs).decode()
+            await Attempts(
+                request, texts, encoder, submission, output, self._tokenizer, self._copying, repairs
+            ).decode()
             qualities = {} if quality is None else await texts.run(quality.assess, deadline.in_time(texts.sentences))
             result = await texts.run(assemble, texts, request, self._tokenizer, submission.phases, encoder.seed)
             if quality is not None:

@@ -13,9 +13,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from typer.testing import CliRunner
 
-import kvasir
 from bundle.manifest import MANIFEST_FILE
 from server.operations.defaults import DEFAULT_MODEL
 from tests.end_to_end.servers import PATIENCE_SECONDS, ROOT, Served, relabelled, started, until
@@ -153,19 +151,6 @@ def test_the_port_for_administration_has_the_limits_of_the_other_one(server: Ser
     answer = admin.get("/admin/models", headers={"X": "a" * 100_000})
     assert answer.status_code == 431
     assert admin.get("/admin/models").status_code == 200
-
-
-def test_the_load_is_shown_in_a_terminal(server: Served, admin: httpx2.Client) -> None:
-    rates: list[float] = []
-    with _load(server):
-        while not any(rates) and len(rates) < 20:  # a busy machine may answer nothing in half a second
-            shown = CliRunner().invoke(
-                kvasir.app, ["top", str(admin.base_url).rstrip("/"), "--once", "--interval", "0.5"]
-            )
-            assert shown.exit_code == 0, shown.output
-            [row] = [line for line in shown.output.splitlines() if "en-de" in line]
-            rates.append(float(row.split()[4]))  # requests a second, behind name, rows, running and queue
-    assert any(rates)
 
 
 def test_an_unloaded_model_gives_its_memory_back_until_its_next_request(server: Served, admin: httpx2.Client) -> None:
