@@ -117,10 +117,10 @@ def _written(unit: Unit, sentences: Sequence[Sentence], rank: int, target: str) 
         checkpoint()
         gap = unit.text[position : sentence.start]
         text += between(gap, unit.text[:position], target) if position else gap
-        is_blank = False
+        begin, is_blank = len(text), False
         for part in sentence.parts:
             restored = _ranked(part, rank)
-            if is_blank and text.endswith(" ") and restored.text.startswith(" "):
+            if is_blank and len(text) > begin and text.endswith(" ") and restored.text.startswith(" "):
                 text = text[:-1]  # the model wrote nothing for what stood between them
             is_blank = not restored.text
             if restored.block is not None:

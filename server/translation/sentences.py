@@ -52,9 +52,14 @@ class Sentence:
     @property
     def translation(self) -> str:
         """Its translation, without tags."""
-        return "".join(
-            (part if isinstance(part, Restored) else part.answers[0][0]).with_outputs() for part in self.parts
-        )
+        text, is_blank = "", False
+        for part in self.parts:
+            restored = part if isinstance(part, Restored) else part.answers[0][0]
+            if is_blank and text.endswith(" ") and restored.text.startswith(" "):
+                text = text[:-1]  # the model wrote nothing for what stood between them
+            is_blank = not restored.text
+            text += restored.with_outputs()
+        return text
 
 
 @dataclass(slots=True)

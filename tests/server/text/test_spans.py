@@ -98,7 +98,7 @@ def test_spans_of_any_text_are_in_their_order_and_do_not_overlap(text: str) -> N
         position = each.end
 
 
-@given(st.text(st.sampled_from("abc жд 日本 🎉.,"), max_size=30))
+@given(st.text(st.sampled_from("abc жд 日本 🎉,"), max_size=30))
 def test_no_model_reads_a_character_that_its_vocabulary_lacks(text: str) -> None:
     left = list(text)
     for each in find_spans(text, LATIN):

@@ -286,7 +286,7 @@ async def _streamed(engine: RuleEngine, request: TranslationRequest) -> tuple[li
     return taken, [each.text for each in done.translations]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=150)
 @given(
     st.lists(st.lists(st.sampled_from(PIECES), max_size=6).map("".join), min_size=1, max_size=4),
     st.sampled_from(sorted(HOSTILE)),
@@ -300,7 +300,7 @@ def test_streamed_texts_are_those_of_the_answer(texts: list[str], rule: str, for
     assert streamed == written
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=150)
 @given(
     st.lists(st.lists(st.sampled_from(PIECES), max_size=6).map("".join), min_size=1, max_size=4),
     st.sampled_from(sorted(HOSTILE)),
