@@ -8,7 +8,7 @@ from selenium.webdriver.support.select import Select
 from tests.browser.visit import Visit
 
 SURE = "Good morning."
-DOUBTFUL = "The obsolete spectrometers of the consortium diverged under litigation."
+DOUBTFUL = "Her jurisdiction over the amortised turbines was relinquished by proxy."
 
 
 def test_a_doubtful_sentence_is_underlined_and_has_its_figure(visit: Visit) -> None:

@@ -63,7 +63,7 @@ def test_a_switch_is_remembered_and_keeps_text_and_translation(visit: Visit) -> 
 
 @pytest.mark.parametrize("tag", ["de", "fr", "es"])
 def test_no_english_remains_after_a_switch(first_visit: Visit, tag: str) -> None:
-    first_visit.paste("Where is the railway station, please?")
+    first_visit.paste("Where is the station, please?")
     first_visit.until(lambda: first_visit.is_settled)
     first_visit.find("show-alternatives").click()
     first_visit.until(lambda: len(first_visit.all("#alternatives .option")) > 1)

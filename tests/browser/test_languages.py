@@ -7,7 +7,7 @@ from selenium.webdriver.common.keys import Keys
 
 from tests.browser.visit import Visit
 
-QUESTION = "Where is the railway station, please?"
+QUESTION = "Where is the station, please?"
 ANSWER = "Guten Morgen, wo ist bitte der Bahnhof?"
 _TAGS = (
     "af am ar az be bg bn bs ca cs cy da de el en eo es et eu fa fi fil fr ga gl gu ha hi hr ht hu hy id ig is it ja "

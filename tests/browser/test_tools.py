@@ -62,7 +62,7 @@ def test_the_translation_is_saved_as_a_file(visit: Visit, tmp_path: Path) -> Non
     visit.chromium.execute_cdp_cmd(
         "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path), "eventsEnabled": False}
     )
-    german = visit.translated("Where is the railway station?")
+    german = visit.translated("Where is the station?")
     visit.find("download").click()
     saved = tmp_path / "translation.de.txt"
     visit.until(saved.exists)

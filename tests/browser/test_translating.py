@@ -4,11 +4,11 @@ from tests.browser.conftest import MAX_TEXT_CHARACTERS
 from tests.browser.visit import Visit
 from tests.end_to_end.servers import Served, num_cancelled, until
 
-LONG = "My sister has bought a new red car. Can you help me find my keys? Where is the railway station? "
+LONG = "My sister has bought a new red car. Can you help me find my keys? Where is the station? "
 
 
 def test_german_appears_while_english_is_typed(visit: Visit) -> None:
-    assert visit.translated("Good morning. Where is the railway station?") == "Guten Morgen. Wo ist der Bahnhof?"
+    assert visit.translated("Good morning. Where is the station?") == "Guten Morgen. Wo ist der Bahnhof?"
     assert visit.find("output").get_attribute("lang") == "de"
     assert visit.find("announcement").get_property("textContent") == "German: Guten Morgen. Wo ist der Bahnhof?"
 
@@ -68,7 +68,7 @@ def test_swap_is_off_where_nothing_translates_back(one_way_visit: Visit) -> None
 
 def test_a_detected_language_is_shown_and_can_be_swapped(visit: Visit) -> None:
     visit.choose("Detect language", "German")
-    visit.translated("Where is the railway station? It is a beautiful day.")
+    visit.translated("Where is the station? It is a beautiful day.")
     assert visit.find("source-language").text == "English (detected)"
     visit.find("swap").click()
     assert (visit.chosen("source-language"), visit.chosen("target-language")) == ("de", "en")

@@ -19,7 +19,7 @@ SCRIPT = (ROOT / "clients" / "kvasir.user.js").read_text(encoding="utf-8")
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Trip</title>
 <meta http-equiv="Content-Security-Policy" content="style-src 'none'; require-trusted-types-for 'script'"></head><body>
 <h1 id="heading">Good morning</h1>
-<p id="linked">Where is <a id="link" class="c" href="station.html">the railway station</a>? It is <b>very</b> old.</p>
+<p id="linked">Where is <a id="link" class="c" href="station.html">the station</a>? It is <b>very</b> old.</p>
 <p id="code">Write <code>npm install</code> and thank you.</p>
 <ul><li id="mixed">Thank you. <ul><li id="inner">I am happy.</li></ul></li></ul>
 <p id="kept" translate="no">Good morning</p>
@@ -142,7 +142,7 @@ def test_the_original_is_shown_on_hover_and_comes_back(site: Site) -> None:
     site.until_done()
     site.visit.point_at(site.visit.all("#linked b")[0])
     [tooltip] = site.visit.all("kvasir-tool[role=tooltip]")
-    assert tooltip.text == "Where is the railway station? It is very old."
+    assert tooltip.text == "Where is the station? It is very old."
     site.visit.point_at(site.visit.all("#escaped kvasir-text")[0])
     assert site.visit.all("kvasir-tool[role=tooltip]")[0].text == "Is 1 < 2 & 3 a question?"
     site.visit.point_at(site.visit.find("pre"))
