@@ -26,7 +26,7 @@ _CERTAIN_OF_TWO = 0.97
 _CERTAIN_OF_ALL = 0.9
 _MIN_WORDS = 3
 _MIN_HALVES = 60  # characters of a text whose second half is looked at by itself
-_FIRST_LOOK = 100  # characters; a text that does not begin in the target language is not in it
+_FIRST_LOOK = 50  # characters; a text that does not begin in the target language is not in it
 
 # Languages whose label in the model differs from their tag.
 _LABELS: Mapping[str, str] = {"cmn": "zh", "fil": "tl", "in": "id", "iw": "he", "nb": "no", "ji": "yi"}
@@ -136,11 +136,12 @@ class TargetDetector:
         identifier = _identifier_of(self._source, self._target)
         if identifier is None or not _has_words(text):
             return False
+        if identifier.classify(readable(text[:_FIRST_LOOK]))[0] != self._target:
+            return False
         words = readable(text)
-        for part in (words[:_FIRST_LOOK], words):
-            label, probability = identifier.classify(part)
-            if label != self._target or probability < _CERTAIN_OF_TWO:
-                return False
+        label, probability = identifier.classify(words)
+        if label != self._target or probability < _CERTAIN_OF_TWO:
+            return False
         # A second half in the source language is outweighed by a longer first one.
         if len(words) > _MIN_HALVES and identifier.classify(words[len(words) // 2 :])[0] != self._target:
             return False
