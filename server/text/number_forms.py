@@ -59,24 +59,6 @@ def locale_of(tag: str) -> Locale | None:
     return None
 
 
-def localized(source: str, translation: str, source_language: str, target_language: str) -> str:
-    """Return a translation in which copied grouped numbers have the separators of the target language.
-
-    >>> localized("About 20,000 people", "Rund 20,000 Menschen", "en", "de")
-    'Rund 20.000 Menschen'
-    """
-    parts, end = [], 0
-    for start, stop, written in edits(source, translation, source_language, target_language):
-        parts += [translation[end:start], written]
-        end = stop
-    return "".join([*parts, translation[end:]])
-
-
-def localized_number(number: str, source_language: str, target_language: str) -> str:
-    """Return a text that consists of a number alone, as the target language writes it if it is a grouped number."""
-    return localized(number, number, source_language, target_language)
-
-
 def edits(source: str, translation: str, source_language: str, target_language: str) -> list[tuple[int, int, str]]:
     """Return the start, end and replacement of each grouped number that stands in a translation as in the source.
 

@@ -53,7 +53,6 @@ Attempt = Callable[[Sentence], Sequence[Part | Restored]]
 BLOCK_SENTENCES = 32
 # By how much the score of a translation with a required number may be lower: a number at any place breaks a sentence.
 _MAX_LOSS = 0.5
-_ONE_PART = 3  # with what stands around it
 # What a bundle copies before it was measured: everything, and these masks. A lost span costs another attempt.
 _UNMEASURED = SpanCopying(copied=tuple(READABLE), masks=tuple(f"X{number}" for number in range(1, 10)))
 
@@ -300,7 +299,9 @@ class Attempts:
             if len(answers) == self._num_hypotheses and choice is None:
                 break
         if answers and choice is None and "numbers" in self._repairs.enabled and len(sentence.jobs) == 1:
-            answers = self._with_numbers(job, answers)
+            best, answers = answers, self._with_numbers(job, answers)
+            if answers is not best:
+                sentence.repair = "numbers"
         if choice is not None:
             return choice.ordered(job.part.text, answers)[: self._num_hypotheses], lost
         return answers, lost
@@ -386,8 +387,6 @@ class Attempts:
             [job] = sentence.jobs
             numbers = self._numbers_of(job.part, job.answers[0][0])
             if numbers is None or not numbers.missing:
-                if job.completion is not None and job.answers[0][1] is not job.completion.hypotheses[0]:
-                    sentence.repair = "numbers"
                 continue
             languages = (self._request.source, self._request.target)
             required = self._encoder.writable(forms(number, *languages) for number in numbers.missing)
@@ -429,7 +428,7 @@ class Attempts:
             [job] = sentence.jobs
             if not self._lacks_part(sentence, job) or self._another_hypothesis(sentence, job):
                 continue
-            if len(parts := self._by_parts(sentence)) > _ONE_PART:
+            if parts := self._by_parts(sentence):
                 first.append((sentence, sentence.parts, sentence.jobs))
                 attempts.append((sentence, parts))
         if not attempts:
@@ -467,12 +466,14 @@ class Attempts:
         return False
 
     def _by_parts(self, sentence: Sentence) -> Sequence[Part | Restored]:
-        """Return the parts of a sentence and all between them; nothing if one cannot be read by itself."""
+        """Return the parts of a sentence and all between them; nothing of one part, or if one cannot be read alone."""
         unit = sentence.unit
         text = unit.segmentable()[sentence.start : sentence.end]
         position = sentence.start
         found: list[Part | Restored] = []
-        for first, last in parts_of(text, self._request.source):
+        if len(spans := parts_of(text, self._request.source)) < 2:
+            return ()
+        for first, last in spans:
             start, end = sentence.start + first, sentence.start + last
             means = [self._first_means(span) for span in unit.protected_in(start, end)]
             built = self._read(sentence, start, end, means, is_fragment=True)
@@ -480,7 +481,7 @@ class Attempts:
                 return ()
             # Models write more of a short text that ends as a sentence does.
             built.text += "." * built.text[-1:].isalnum()
-            found += [unchanged(unit, (position, start)), Part(sentence.text, built, is_part=True)]
+            found += [unchanged(unit, (position, start)), Part(sentence.text, built, has_few_beams=True)]
             position = end
         return (*found, unchanged(unit, (position, sentence.end)))
 

@@ -68,8 +68,8 @@ class Part:
     """A part of a sentence to decode, in the text with this index.
 
     `source` are its tokens where they are known. A part that `goes_on` continues another one of its sentence. All beams
-    are hypotheses if `needs_beams`; a search has to write one of each of the `required` alternatives, and none of the
-    `suppressed` phrases.
+    are hypotheses if `needs_beams`; a second attempt `has_few_beams`. A search has to write one of each of the
+    `required` alternatives, and none of the `suppressed` phrases.
     """
 
     text: int
@@ -77,7 +77,7 @@ class Part:
     source: TokenIds | None = None
     goes_on: bool = False
     needs_beams: bool = False
-    is_part: bool = False
+    has_few_beams: bool = False
     required: Sequence[Targets] = ()
     suppressed: tuple[Tokens, ...] = ()
 
@@ -163,7 +163,7 @@ class SentenceEncoder(RequestBuilder):
         if _returns_beams(params):
             if self._has_formality:
                 params = _with_beams(params, min(max(params.beam_size, _MIN_BEAMS), self._max_beam_size))
-            elif part.is_part:
+            elif part.has_few_beams:
                 params = _with_beams(params, min(params.beam_size, _BEAMS_FOR_PARTS))
             elif (part.needs_beams or part.sentence.shown) and params.num_hypotheses < params.beam_size:
                 params = _with_beams(params, params.beam_size)
@@ -188,7 +188,8 @@ class SentenceEncoder(RequestBuilder):
 
 @lru_cache(maxsize=256)
 def _with_beams(params: SentenceParams, beam_size: int) -> SentenceParams:
-    return replace(params, beam_size=beam_size, num_hypotheses=max(beam_size, min(params.num_hypotheses, beam_size)))
+    """Return the parameters of a search that returns all of its beams."""
+    return replace(params, beam_size=beam_size, num_hypotheses=beam_size)
 
 
 def first_in_prefix(params: SentenceParams, shapes: Shapes) -> SentenceParams:

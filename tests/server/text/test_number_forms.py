@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from server.text.language_identifier import load_identifier
-from server.text.number_forms import edits, forms, localized, localized_number, separators
+from server.text.number_forms import edits, forms, separators
 
 TAGS = sorted({*locale_identifiers(), *load_identifier().labels})
 tags = st.sampled_from(TAGS)
@@ -26,6 +26,19 @@ def _are_alike(old: str, new: str) -> bool:
     return len(signs) < 2 or signs[0] == signs[1] or all(sign in spaces for sign in signs)
 
 
+def localized(source: str, translation: str, source_language: str, target_language: str) -> str:
+    """Return a translation in which copied grouped numbers have the separators of the target language.
+
+    >>> localized("About 20,000 people", "Rund 20,000 Menschen", "en", "de")
+    'Rund 20.000 Menschen'
+    """
+    parts, end = [], 0
+    for start, stop, written in edits(source, translation, source_language, target_language):
+        parts += [translation[end:start], written]
+        end = stop
+    return "".join([*parts, translation[end:]])
+
+
 @given(groupable, tags, tags)
 def test_a_copied_grouped_number_gets_the_separators_of_the_target(value: int, source: str, target: str) -> None:
     assume(separators(source) and separators(target))
@@ -34,7 +47,7 @@ def test_a_copied_grouped_number_gets_the_separators_of_the_target(value: int, s
     for text in ("{}", "qq {} zz", "({})", "“{}”.", "$ {}, {}", "{}?", "\u200f{}\u200f", "{}人"):
         copied = text.replace("{}", number)
         assert localized(copied, copied, source, target) == text.replace("{}", wanted)
-    assert localized_number(number, source, target) == wanted
+    assert localized(number, number, source, target) == wanted
 
 
 @given(groupable, tags, tags)
@@ -75,7 +88,7 @@ def test_decimals_codes_and_digits_without_groups_are_left(value: int, rest: int
     for written in (f"{value}", f"${value % 10}", *decimals):
         text = f"qq {written} zz"
         assert localized(text, text, source, target) == text
-        assert localized_number(written, source, target) == written
+        assert localized(written, written, source, target) == written
 
 
 @given(groupable, groupable)

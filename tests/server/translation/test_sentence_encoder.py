@@ -57,7 +57,7 @@ def _part(text: str, **fields: object) -> Part:
         ({"needs_beams": True}, {"temperature": 1.0}, 1, 1),
         ({"needs_beams": True}, {"patience": 0.5}, 4, 1),
         ({"needs_beams": True}, {"num_beam_groups": 2, "diversity_penalty": 0.5, "beam_size": 4}, 4, 1),
-        ({"is_part": True}, {}, 2, 2),
+        ({"has_few_beams": True}, {}, 2, 2),
     ],
 )
 def test_all_beams_are_hypotheses_where_one_may_lack_less(
