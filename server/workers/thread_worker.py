@@ -4,15 +4,37 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
+from typing import Protocol
 
 from server.engine.engine import Engine
 from server.engine.scheduler import Scheduler
+from server.engine.stream_tracker import StreamUpdate
 from server.engine.warm_up import warm_up
-from server.interface.request import Request
-from server.workers.listener import EngineListener
+from server.interface.request import Completion, Request
 
 SILENCE_SECONDS = 5.0  # after which an engine with work takes no more of it
 _IDLE_SECONDS = 1.0  # period of the heartbeat of an idle engine
+
+
+class EngineListener(Protocol):
+    """Receiver of the results of an engine worker. Workers call it from any thread."""
+
+    def progressed(self, updates: Sequence[StreamUpdate]) -> None:
+        """Receive newly final tokens of streaming requests that continue."""
+        ...
+
+    def ended(self, completions: Sequence[Completion]) -> None:
+        """Receive completions of requests that left the engine."""
+        ...
+
+    def lost(self, requests: Sequence[Request], why: str) -> None:
+        """Receive the requests of an engine that died, and the reason."""
+        ...
+
+    def not_restarted(self) -> None:
+        """Note that an engine that died could not be started again."""
+        ...
 
 
 class ThreadWorker:

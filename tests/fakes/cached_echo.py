@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from server.interface.engine_client import SentenceOutcome
 from server.interface.request import Completion, Request, SentenceParams, Timings
-from server.workers.engine_pool import EnginePool
-from server.workers.pool_options import PoolOptions
+from server.workers.pool import EnginePool, PoolOptions
 from server.workers.sentence_cache import CachedEngineClient
 from tests.fakes.echo import EchoGenerator
 from tests.fakes.engine import END, FakeRunner, fake_bundle, random_table, request

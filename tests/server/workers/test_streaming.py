@@ -8,7 +8,7 @@ import pytest
 
 from server.interface.errors import QueueFull
 from server.interface.request import Completion, Request
-from server.workers.engine_pool import EnginePool
+from server.workers.pool import EnginePool
 from server.workers.sentence_cache import CachedEngineClient
 from tests.fakes.cached_echo import Cached, Watcher, ask, joined, run
 from tests.fakes.echo import EchoGenerator
