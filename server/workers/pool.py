@@ -27,7 +27,7 @@ from server.interface.loop_turns import in_turns
 from server.interface.request import Completion, FinishReason, Request, check_all_tokens
 from server.interface.word_tokens import NO_WORDS, WordTokens
 from server.text.tokenizers.registry import word_tokens_of
-from server.workers.messages import EngineSettings
+from server.workers.process_main import EngineSettings
 from server.workers.process_worker import ProcessWorker
 from server.workers.thread_lending import ThreadLending
 from server.workers.thread_worker import ThreadWorker

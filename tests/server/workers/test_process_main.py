@@ -7,8 +7,7 @@ import pytest
 
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import FinishReason, Hypothesis, Request, SentenceParams, Timings, TokenDetails
-from server.workers.messages import AdmissionMessage, SubmitMessage
-from server.workers.process_main import _AdmittedQueue
+from server.workers.process_main import AdmissionMessage, SubmitMessage, _AdmittedQueue
 
 
 def _request(num_tokens: int, **params: object) -> Request:
