@@ -8,8 +8,6 @@ import selectors
 import signal
 import sys
 import time
-from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from multiprocessing.connection import Connection
@@ -21,7 +19,7 @@ from bundle.loading import Bundle
 from server.engine.decoding.search import SearchLimits
 from server.engine.engine import Engine
 from server.engine.runners.registry import open_runners
-from server.engine.scheduler import Admission
+from server.engine.scheduler import ArrivalQueue
 from server.engine.warm_up import warm_up
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Completion, FinishReason, Hypothesis, Request, SentenceParams, Timings
@@ -153,47 +151,6 @@ class _ToParent(logging.handlers.QueueHandler):
         self._connection.send(record)
 
 
-class _AdmittedQueue:
-    """Scheduler interface inside a worker process: returns requests that the parent process admitted."""
-
-    def __init__(self, max_encoder_tokens: int) -> None:
-        self._max_encoder_tokens = max_encoder_tokens
-        self._arrived: deque[Request] = deque()
-        self._dropped: list[Request] = []
-        self._present: dict[int, Request] = {}
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._arrived and not self._dropped
-
-    def receive(self, message: AdmissionMessage) -> None:
-        for submitted in message.admitted:
-            self.put(submitted.request())
-        self._dropped += [self._present[id_] for id_ in message.dropped if id_ in self._present]
-
-    def put(self, request: Request) -> None:
-        self._arrived.append(request)
-        self._present[request.id] = request
-
-    def admit(self, replica: int, now: float, may_admit: bool = True) -> Admission:
-        dropped = [(request, FinishReason.CANCELLED) for request in self._dropped]
-        for request in self._dropped:
-            self._present.pop(request.id, None)
-        self._dropped = []
-        admitted: list[Request] = []
-        num_tokens = 0
-        while may_admit and self._arrived and num_tokens < self._max_encoder_tokens:
-            request = self._arrived.popleft()
-            if request.id in self._present:
-                admitted.append(request)
-                num_tokens += len(request.source)
-        return Admission(admitted, dropped)
-
-    def retire(self, replica: int, requests: Iterable[Request], now: float) -> None:
-        for request in requests:
-            self._present.pop(request.id, None)
-
-
 class _StepRecorder:
     """Steps since the last status message."""
 
@@ -221,11 +178,11 @@ class _Worker:
             max_encoder_tokens=settings.max_encoder_tokens,
         )
         self._connection = connection
-        self._queue = _AdmittedQueue(settings.max_encoder_tokens)
+        self._queue = ArrivalQueue(settings.max_encoder_tokens)
         self._steps = _StepRecorder()
         limits = SearchLimits.of(bundle.config, settings.max_rows, word_tokens_of(bundle))
         self._engine = Engine(runner, self._queue, limits, time.monotonic, observer=self._steps)
-        warm_up(self._engine, self._queue.put)
+        warm_up(self._engine, self._queue.add)
         self._last_status = 0.0
         # Connection.poll creates a selector in every call, and this one is polled before every step.
         self._incoming = selectors.DefaultSelector()
@@ -241,7 +198,9 @@ class _Worker:
         while is_idle or self._incoming.select(0):
             if (message := self._connection.recv()) is None:
                 raise EOFError
-            queue.receive(message)
+            if message.admitted:
+                queue.add([submitted.request() for submitted in message.admitted])
+            queue.drop(message.dropped)
             is_idle = False
         result = engine.step()
         if engine.has_broken_runner:

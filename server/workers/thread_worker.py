@@ -54,7 +54,7 @@ class ThreadWorker:
 
     def warm_up(self) -> None:
         """Decode a first sentence on the calling thread."""
-        warm_up(self._engine, self._submit)
+        warm_up(self._engine, self._scheduler.submit)
 
     def start(self) -> None:
         """Start the thread."""
@@ -85,9 +85,6 @@ class ThreadWorker:
         self._is_closed = True
         if self._thread.ident is not None:
             self._thread.join()
-
-    def _submit(self, request: Request) -> None:
-        self._scheduler.submit([request])
 
     def _run(self) -> None:
         if sys.platform == "linux" and self._niceness:  # elsewhere, threads have no priority of their own

@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from server.engine.scheduler import Admission, Scheduler, SchedulerLimits
+from server.engine.scheduler import Admission, ArrivalQueue, Scheduler, SchedulerLimits
 from server.interface.errors import QueueFull
 from server.interface.request import FinishReason, Request, SentenceParams
 from tests.fakes.engine import request
@@ -298,3 +298,28 @@ def test_wait_for_work_returns_at_once_if_the_scheduler_is_closed() -> None:
     waiter.start()
     waiter.join(timeout=10.0)
     assert not waiter.is_alive()
+
+
+def test_an_arrival_queue_admits_in_order_until_an_encoder_run_is_full() -> None:
+    queue, requests = ArrivalQueue(max_tokens=10), [_request(source_len=length) for length in (5, 4, 1, 1, 20)]
+    assert queue.is_empty
+    queue.add(requests)
+    assert not queue.is_empty
+    assert queue.admit(0, NOW, may_admit=False) == Admission([], [])
+    assert queue.admit(0, NOW).admitted == requests[:3]
+    assert queue.admit(0, NOW).admitted == requests[3:]
+    assert queue.is_empty
+
+
+def test_a_request_dropped_from_an_arrival_queue_is_cancelled_once_whether_it_waits_or_runs() -> None:
+    queue, (waiting, running, ended) = ArrivalQueue(max_tokens=10), (_request() for _ in range(3))
+    queue.add([running, ended])
+    assert queue.admit(0, NOW).admitted == [running, ended]
+    queue.retire(0, [ended], NOW)
+    queue.add([waiting])
+    queue.drop([waiting.id, running.id, ended.id, -1])
+    assert not queue.is_empty
+    cancelled = [(request, FinishReason.CANCELLED) for request in (waiting, running)]
+    assert queue.admit(0, NOW) == Admission([], cancelled)
+    assert queue.is_empty
+    assert queue.admit(0, NOW) == Admission([], [])
