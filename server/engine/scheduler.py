@@ -12,9 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from server.engine.fair_shares import SHORT_CALL, FairShares, QueuedCall
+from server.engine.fair_queue import SHORT_CALL, FairShares, QueuedCall, WaitingQueue, num_tokens
 from server.engine.overload import DelayControl, Pace
-from server.engine.waiting_queue import WaitingQueue, num_tokens
 from server.interface.client_identity import limits_of_client
 from server.interface.errors import QueueFull
 from server.interface.request import FinishReason, Request

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from bundle.loading import Bundle
 from server.engine.decoding.search import SearchLimits
 from server.engine.engine import Engine, EngineObserver
-from server.engine.fair_shares import QueuedCall
+from server.engine.fair_queue import QueuedCall
 from server.engine.model_runner import ModelRunner
 from server.engine.runners.registry import open_runners
 from server.engine.scheduler import Scheduler, SchedulerLimits
