@@ -15,12 +15,11 @@ from dataclasses import dataclass
 
 from bundle.loading import Bundle
 from server.engine.decoding.search import SearchLimits
-from server.engine.engine import Engine, EngineObserver
+from server.engine.engine import Engine, EngineObserver, StreamUpdate
 from server.engine.fair_queue import QueuedCall
 from server.engine.model_runner import ModelRunner
 from server.engine.runners.registry import open_runners
 from server.engine.scheduler import Scheduler, SchedulerLimits
-from server.engine.stream_tracker import StreamUpdate
 from server.interface.client_identity import client_of_call, limits_of_client
 from server.interface.errors import Draining, EngineFailed, NoEngine
 from server.interface.loop_turns import in_turns

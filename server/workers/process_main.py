@@ -17,10 +17,9 @@ import numpy as np
 
 from bundle.loading import Bundle
 from server.engine.decoding.search import SearchLimits
-from server.engine.engine import Engine
+from server.engine.engine import Engine, warm_up
 from server.engine.runners.registry import open_runners
 from server.engine.scheduler import ArrivalQueue
-from server.engine.warm_up import warm_up
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Completion, FinishReason, Hypothesis, Request, SentenceParams, Timings
 from server.text.tokenizers.registry import word_tokens_of

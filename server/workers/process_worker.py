@@ -8,9 +8,8 @@ import threading
 import time
 
 from bundle.loading import Bundle, check_unchanged
-from server.engine.engine import EngineObserver
+from server.engine.engine import EngineObserver, StreamUpdate
 from server.engine.scheduler import Scheduler
-from server.engine.stream_tracker import StreamUpdate
 from server.interface.errors import EngineFailed
 from server.interface.request import Completion, Request
 from server.workers.message_pipe import MessagePipe

@@ -8,11 +8,10 @@ from typing import Self
 
 from bundle.loading import Bundle
 from server.engine.decoding.search import SearchLimits
-from server.engine.engine import Engine, EngineObserver
+from server.engine.engine import Engine, EngineObserver, warm_up
 from server.engine.model_runner import ModelRunner
 from server.engine.runners.registry import open_runners
 from server.engine.scheduler import ArrivalQueue
-from server.engine.warm_up import warm_up
 from server.interface.engine_client import EngineStatus
 from server.interface.errors import Draining
 from server.interface.request import Completion, Request, check_all_tokens

@@ -7,10 +7,8 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
-from server.engine.engine import Engine
+from server.engine.engine import Engine, StreamUpdate, warm_up
 from server.engine.scheduler import Scheduler
-from server.engine.stream_tracker import StreamUpdate
-from server.engine.warm_up import warm_up
 from server.interface.request import Completion, Request
 
 SILENCE_SECONDS = 5.0  # after which an engine with work takes no more of it

@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from server.engine.engine import StreamUpdate
 from server.engine.fair_queue import SHORT_CALL
-from server.engine.stream_tracker import StreamUpdate
 from server.interface.client_identity import NO_LIMITS, ClientLimits, client_of_call, limits_of_client
 from server.interface.errors import Draining, EngineFailed, InvalidRequest, QueueFull
 from server.interface.request import Completion, FinishReason, Hypothesis, Request, SentenceParams, Timings
