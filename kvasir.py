@@ -184,7 +184,7 @@ def train(context: typer.Context) -> None:
 def filter_pairs(context: typer.Context) -> None:
     """Drop the least probable pairs of parallel text."""
     with one_line_errors(), needs_extra("train"):
-        from model.training.filter_command import filter_pairs as filtering
+        from model.training.command import filter_pairs as filtering
 
         run_command(_with_bundles(filtering), context.args, "kvasir filter")
 
