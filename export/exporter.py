@@ -37,7 +37,7 @@ from export.verification.verify import verify_bundle
 from model.checkpoints.hugging_face_files import CheckpointFolder
 from model.checkpoints.language_codes import language_code
 from model.checkpoints.weights import shared_model
-from model.families.own.reading import read_own_model
+from model.families.own import read_own_model
 from model.families.registry import add_format, read_checkpoint
 from model.transformer import EncoderModel, Transformer
 

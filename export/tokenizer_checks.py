@@ -19,9 +19,8 @@ from bundle.tokenizer_files import (
     TokenizerKind,
 )
 from export.checkpoint_checks import ExportError
-from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.errors import CheckpointError
-from model.checkpoints.sentencepiece_models import all_pieces, open_sentencepiece
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError
+from model.families.tokenizers import all_pieces, open_sentencepiece
 
 UNKNOWN_TOKEN = "<unk>"  # noqa: S105 - a vocabulary entry, not a secret
 MAX_MISSING_RATIO = 0.5

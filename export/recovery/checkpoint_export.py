@@ -12,8 +12,8 @@ from export.staging import require_empty, staged
 from export.verification.verify import verify_bundle
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.weights import build_model
+from model.families.marian.hugging_face import require_marian, write_marian
 from model.families.marian.npz_writing import require_marian_npz, write_marian_npz
-from model.families.marian.writing import require_marian, write_marian
 from model.transformer import Transformer
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, NodeProto, numpy_helper
 from onnx.checker import ValidationError
 
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError
 
 Matrix = NDArray[np.float32]
 _ZERO_POINT = 128

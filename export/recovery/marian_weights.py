@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from export.recovery.graph_weights import GraphWeights, Matrix
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError
 from model.config import StackShape, TransformerConfig
 
 _EMBEDDING = "embed.weight"

@@ -4,26 +4,24 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
+import torch
 
 from bundle.tensors import SHORTLIST_FILE
 from export.recovery.graph_weights import GraphWeights
 from export.recovery.marian_weights import embedding_scale, has_one_embedding, marian_weights
-from model.checkpoints.checkpoint import Checkpoint, Languages, Provenance, TokenizerFiles
-from model.checkpoints.errors import CheckpointError
-from model.checkpoints.hugging_face_files import CheckpointFolder, Settings, read_settings
+from model.checkpoints.archives import sha256_of
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Languages, Provenance, TokenizerFiles
+from model.checkpoints.hugging_face_files import CheckpointFolder, Settings, errors_of, read_settings
 from model.checkpoints.weights import parameter_shapes, select_weights
 from model.config import Activation, SinusoidLayout, TransformerConfig
-from model.families.marian.native_reading import MarianNative
-from model.families.marian.reading import TOKENIZER_FILES
-from model.positions import sinusoidal_positions
+from model.families.marian.hugging_face import TOKENIZER_FILES
+from model.families.marian.native import MarianNative
+from model.positions import sinusoid_of
 
 MANIFEST_FILE = "bundle.json"
 FORMAT_VERSION = 4
-_LAYOUTS: tuple[SinusoidLayout, ...] = ("halves", "interleaved", "halves_inclusive")
 _ATTENTIONS = ("GroupQueryAttention", "SourceAttention")
 _NORMS = ("LayerNormalization", "LinearAddNormalization")
-_FLOAT16_STEP = 2e-3
 
 
 class KvasirBundle:
@@ -46,15 +44,13 @@ class KvasirBundle:
         digest = _checked_digest(manifest, folder)
         encoder, decoder = (GraphWeights(folder.path / f"{name}.onnx") for name in ("encoder", "decoder"))
         config = _config(manifest, encoder, decoder)
-        shapes = parameter_shapes(config)
         weights = marian_weights(config, encoder, decoder, _section(manifest, "shapes").integer("head_dim"))
-        names = {name: [name] for name in shapes}
         files = {name: folder.path / name for name in TOKENIZER_FILES if (folder.path / name).is_file()}
         files.setdefault("target.spm", folder.path / "source.spm")
         prefixes = _section(manifest, "target_language_tokens").values
         return Checkpoint(
             config=config,
-            weights=select_weights(shapes, weights, names, (), folder.name),
+            weights=select_weights(parameter_shapes(config), weights, folder.name),
             tokenizer=TokenizerFiles("marian", files),
             languages=Languages(
                 source=_languages(manifest, "source_languages"),
@@ -102,8 +98,7 @@ def _checked_digest(manifest: Settings, folder: CheckpointFolder) -> str:
         path = folder.path / Path(name).name
         if not path.is_file():
             raise CheckpointError(f"{path} is missing; {MANIFEST_FILE} lists it")
-        with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest = sha256_of(path)
         if not isinstance(record, dict) or record.get("sha256") != digest:
             raise CheckpointError(f"{path}: its SHA-256 differs from {MANIFEST_FILE} (damaged or replaced)")
         together.update(digest.encode())
@@ -121,7 +116,7 @@ def _config(manifest: Settings, encoder: GraphWeights, decoder: GraphWeights) ->
     scale = embedding_scale(decoder, target_size, d_model)
     suppressed = special.values.get("suppressed") or []
     epsilon = encoder.attribute("epsilon", *_NORMS)
-    try:
+    with errors_of(MANIFEST_FILE):
         return TransformerConfig(
             vocab_size=shapes.integer("vocab_size"),
             target_vocab_size=None if tie_embeddings else target_size,
@@ -140,7 +135,7 @@ def _config(manifest: Settings, encoder: GraphWeights, decoder: GraphWeights) ->
             norm_placement="pre" if _is_pre_norm(encoder) else "post",
             final_norm="final_norm.weight" in encoder,
             layer_norm_epsilon=1e-5 if epsilon is None else round(float(str(epsilon)), 12),
-            sinusoid_layout=_sinusoid_layout(encoder, d_model),
+            sinusoid_layout=_sinusoid_layout(encoder),
             embedding_norm="embed.norm.weight" in encoder,
             scale_embedding=scale != 1.0,
             tie_embeddings=tie_embeddings,
@@ -151,10 +146,6 @@ def _config(manifest: Settings, encoder: GraphWeights, decoder: GraphWeights) ->
             forced_first_token_id=special.optional_integer("forced_first"),
             forced_eos=special.boolean("forced_end", False),
         )
-    except CheckpointError:
-        raise
-    except ValueError as error:
-        raise CheckpointError(f"{MANIFEST_FILE}: {error}") from error
 
 
 def _section(manifest: Settings, name: str) -> Settings:
@@ -199,11 +190,10 @@ def _is_pre_norm(encoder: GraphWeights) -> bool:
     return encoder.normalises_before_products("layers.0.layer.self_attention_norm.weight")
 
 
-def _sinusoid_layout(encoder: GraphWeights, d_model: int) -> SinusoidLayout:
-    """Return the layout of the positions. Raises `CheckpointError` if they are no sinusoids from position 0."""
+def _sinusoid_layout(encoder: GraphWeights) -> SinusoidLayout:
+    """Return the layout of the positions. Raises `CheckpointError` if they are not sinusoids from position 0."""
     if "embed.table" in encoder:
-        table = encoder.vector("embed.table")
-        for layout in _LAYOUTS:
-            if np.allclose(table, sinusoidal_positions(len(table), d_model, layout).numpy(), atol=_FLOAT16_STEP):
-                return layout
+        found = sinusoid_of(torch.from_numpy(encoder.vector("embed.table")))
+        if found is not None and found[1] == 0:
+            return found[0]
     raise CheckpointError(f"{encoder.file}: the positions are not sinusoids; those of a Marian checkpoint are")

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from model.checkpoints.hugging_face_files import find_checkpoint
 from model.checkpoints.weights import build_model
 from model.config import TransformerConfig
+from model.families.marian.hugging_face import require_marian, write_marian
 from model.families.marian.npz_writing import require_marian_npz, write_student
-from model.families.marian.writing import require_marian, write_marian
 from model.families.registry import read_checkpoint
 from model.training.augmentation import Augmentation
 from model.training.corpus import Batch, Corpus, CorpusRecord, Indices, epoch_indices, read_corpus, token_batches

@@ -13,8 +13,8 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[att
 
 from model.checkpoints.hugging_face_files import read_settings
 from model.checkpoints.language_codes import language_code
-from model.checkpoints.sentencepiece_models import open_sentencepiece
-from model.families.marian.language_tokens import language_tokens
+from model.families.marian.hugging_face import language_tokens
+from model.families.tokenizers import open_sentencepiece
 
 TokenIds = NDArray[np.int32]
 

@@ -21,7 +21,7 @@ from export.graphs.attention import Heads
 from export.graphs.external_weights import MIN_DEFERRED_BYTES
 from export.verification.graph_runs import VerificationError
 from export.verification.verify import verify_bundle
-from model.checkpoints.hugging_face_files import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
 from tests.export.tiny_checkpoint import remove_pieces, write_checkpoint

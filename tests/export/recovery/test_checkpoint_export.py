@@ -15,7 +15,7 @@ from export.checkpoint_checks import ExportError
 from export.exporter import export_bundle
 from export.recovery.checkpoint_export import export_checkpoint
 from export.recovery.reading import read_bundle
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError
 from model.families.registry import read_checkpoint
 from tests.export.tiny_checkpoint import write_checkpoint
 

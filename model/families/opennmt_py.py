@@ -1,19 +1,24 @@
 """Transformer checkpoints of OpenNMT-py 3: options, vocabularies and weights in one file (onmt/models there)."""
 
-import hashlib
 import re
 
 import torch
 from torch import Tensor
 
-from model.checkpoints.checkpoint import Checkpoint, Languages, Provenance
-from model.checkpoints.errors import CheckpointError
-from model.checkpoints.hugging_face_files import CheckpointFolder, Settings
+from model.checkpoints.archives import sha256_of
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Languages, Provenance
+from model.checkpoints.hugging_face_files import CheckpointFolder, Settings, errors_of
 from model.checkpoints.weights import parameter_shapes, select_weights
 from model.config import Activation, TransformerConfig
 from model.families.listed_vocabulary import SpecialNames, Vocabularies, read_tokenizer
-from model.families.pickled_checkpoint import checkpoint_file, load_pickled, options_of, tensors_of
-from model.families.position_tables import sinusoid_of, usable_length
+from model.families.pickled_checkpoint import (
+    checkpoint_file,
+    load_pickled,
+    options_of,
+    tensors_of,
+    without_equal_tables,
+)
+from model.positions import sinusoid_of, usable_length
 
 _ACTIVATIONS: dict[str, Activation] = {"relu": "relu", "gelu": "gelu", "fast_gelu": "gelu_tanh", "silu": "silu"}
 _PADDING, _BEGINNING, _END, _UNKNOWN = "<blank>", "<s>", "</s>", "<unk>"
@@ -66,7 +71,7 @@ class OpenNMTPy:
         for name, tensor in generator.items():
             ours = "output_bias" if name.endswith("bias") else "output_projection.weight"
             tensors[ours] = tensor
-        _tie(tensors)
+        tensors = without_equal_tables(tensors)
         config = _config(options, tensors, tables, vocabularies)
         shapes = parameter_shapes(config)
         if config.biases:
@@ -74,14 +79,12 @@ class OpenNMTPy:
                 if name.endswith("_proj.bias"):  # an option leaves out those of queries, keys and values
                     tensors.setdefault(name, torch.zeros(shapes[name]))
         special = SpecialNames(_UNKNOWN, _BEGINNING, _END, _BEGINNING, adds_beginning=False, adds_end=False)
-        with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
         return Checkpoint(
             config=config,
-            weights=select_weights(shapes, tensors, {name: [name] for name in shapes}, (), path.name),
+            weights=select_weights(shapes, tensors, path.name),
             tokenizer=read_tokenizer(folder.path, vocabularies, special, begins_source=False),
             languages=Languages((), ()),
-            provenance=Provenance(folder.name, self.name, digest),
+            provenance=Provenance(folder.name, self.name, sha256_of(path)),
         )
 
 
@@ -90,16 +93,6 @@ def _our_name(name: str) -> str:
         name = name.replace(theirs, ours)
     name = _LAYER_NORM.sub(r"\1.self_attention_norm.", name)
     return re.sub(r"^(encoder|decoder)\.layer_norm\.", r"\1.final_norm.", name)
-
-
-def _tie(tensors: dict[str, Tensor]) -> None:
-    """Drop tables that are equal to others: the configuration ties them."""
-    source, target = tensors.get("encoder.embedding.weight"), tensors.get("decoder.embedding.weight")
-    output = tensors.get("output_projection.weight")
-    if target is not None and output is not None and torch.equal(target, output):
-        del tensors["output_projection.weight"]
-    if source is not None and target is not None and torch.equal(source, target):
-        del tensors["decoder.embedding.weight"]
 
 
 def _vocabularies(file: str, stored: object) -> Vocabularies:
@@ -145,7 +138,7 @@ def _config(
     start = options.text("decoder_start_token", _BEGINNING)
     max_tokens = usable_length(len(tables[0])) if tables[0] is not None else usable_length(None)
     layout, offset = sinusoids[0]
-    try:
+    with errors_of(options.file_name):
         return TransformerConfig(
             vocab_size=len(source),
             target_vocab_size=len(target),
@@ -173,7 +166,3 @@ def _config(
             max_source_tokens=max_tokens,
             max_target_tokens=max_tokens,
         )
-    except CheckpointError:
-        raise
-    except ValueError as error:
-        raise CheckpointError(f"{options.file_name}: {error}") from error

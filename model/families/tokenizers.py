@@ -2,19 +2,44 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.checkpoints.checkpoint import SourceTemplate, TokenizerFiles
-from model.checkpoints.hugging_face_files import CheckpointError, CheckpointFolder, Settings, read_settings
-from model.checkpoints.sentencepiece_models import all_pieces, open_sentencepiece
+from sentencepiece import SentencePieceProcessor
+
+from model.checkpoints.checkpoint import CheckpointError, Languages, SourceTemplate, TokenizerFiles
+from model.checkpoints.hugging_face_files import CheckpointFolder, Settings, read_settings
+from model.checkpoints.language_codes import language_codes
 
 TOKENIZER_JSON = "tokenizer.json"
 SENTENCEPIECE_FILES = ("sentencepiece.bpe.model", "spiece.model", "spm.model")
 _VOCABULARY, _MERGES = "vocab.json", "merges.txt"
 # deu_Latn (NLLB), de_DE or en_XX (mBART).
-_LANGUAGE_TOKEN = re.compile(r"[a-z]{2,3}_(?:[A-Z]{2}|[A-Z][a-z]{3})")
+TARGET_TOKEN = re.compile(r"<2([A-Za-z_\-]+)>")
+"""Token of a target language before the text, as in MADLAD-400."""
+LANGUAGE_TOKEN = re.compile(r"[a-z]{2,3}_(?:[A-Z]{2}|[A-Z][a-z]{3})")
+
+
+def open_sentencepiece(path: Path) -> SentencePieceProcessor:
+    """Return the SentencePiece model in a file. Raises `CheckpointError` if it is empty, damaged or another file."""
+    content = path.read_bytes()
+    if not content:
+        raise CheckpointError(f"{path} is empty; a SentencePiece model is required")
+    try:
+        model = SentencePieceProcessor(model_proto=content)
+        all_pieces(model)
+    except (RuntimeError, UnicodeDecodeError) as error:
+        raise CheckpointError(
+            f"{path} is not a SentencePiece model, or damaged; if it is a pointer of Git LFS, fetch the file "
+            "(git lfs pull), otherwise download it again"
+        ) from error
+    return model
+
+
+def all_pieces(model: SentencePieceProcessor) -> list[str]:
+    """Return the pieces of a model in the order of their numbers."""
+    return [model.id_to_piece(piece) for piece in range(model.get_piece_size())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +130,12 @@ def language_tokens(folder: CheckpointFolder) -> dict[str, int]:
         added = read_settings(path).values.get("added_tokens")
         entries = [entry for entry in added if isinstance(entry, dict)] if isinstance(added, list) else []
         found = {str(entry.get("content")): entry.get("id") for entry in entries}
-        ids = {token: id_ for token, id_ in found.items() if isinstance(id_, int) and _LANGUAGE_TOKEN.fullmatch(token)}
+        ids = {token: id_ for token, id_ in found.items() if isinstance(id_, int) and LANGUAGE_TOKEN.fullmatch(token)}
         return dict(sorted(ids.items(), key=lambda item: item[1]))
     sentencepiece = folder.path / SENTENCEPIECE_FILES[0]
     if not sentencepiece.is_file():
         return {}
-    listed = [token for token in _listed_tokens(folder.path) if _LANGUAGE_TOKEN.fullmatch(token)]
+    listed = [token for token in _listed_tokens(folder.path) if LANGUAGE_TOKEN.fullmatch(token)]
     first = open_sentencepiece(sentencepiece).get_piece_size() + 1
     return {token: first + index for index, token in enumerate(listed)}
 
@@ -176,3 +201,38 @@ def _byte_level_json(folder: Path) -> bytes:
         },
     }
     return json.dumps(content).encode()
+
+
+def selected_by_tokens(tokens: Mapping[str, int], *, forces_target: bool = True) -> Languages:
+    """Return the languages of tokens by their spelling, each with its id.
+
+    A token selects the source language in the template and, with `forces_target`, the target as first token of outputs.
+    """
+    codes = language_codes(tokens)
+    ids = {codes[written]: id_ for written, id_ in tokens.items()}
+    every = tuple(ids)
+    first_tokens = ids if forces_target else {}
+    return Languages(every, every, first_tokens=first_tokens, source_tokens=ids, aliases=_aliases(codes))
+
+
+def selected_by_prefixes(tokens: Iterable[str]) -> Languages:
+    """Return the languages of tokens `__xx__` by `xx`; the target's begins the source, as in SMaLL-100."""
+    codes = language_codes(tokens)
+    every = tuple(codes.values())
+    prefixes = {code: f"__{written}__" for written, code in codes.items()}
+    return Languages(every, every, source_prefix=prefixes, aliases=_aliases(codes))
+
+
+def selected_by_prompts(written: Iterable[str]) -> Languages:
+    """Return the languages of tokens `<2xx>` by `xx`, of which the target's is written before the text.
+
+    MADLAD-400 detects the source language; every language that it writes can be the source.
+    """
+    codes = language_codes(written)
+    every = tuple(codes.values())
+    prompts = {code: f"<2{written}> " for written, code in codes.items()}
+    return Languages(every, every, prompts=prompts, aliases=_aliases(codes))
+
+
+def _aliases(codes: Mapping[str, str]) -> dict[str, str]:
+    return {written: code for written, code in codes.items() if written != code}

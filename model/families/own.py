@@ -4,20 +4,39 @@ Weights have the parameter names of `Transformer`, or those of PyTorch's `nn.Tra
 prefixes, and lists tokenizer files and languages.
 """
 
-import hashlib
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 
-from model.checkpoints.checkpoint import Checkpoint, Generation, Languages, Provenance, SourceTemplate, TokenizerFiles
-from model.checkpoints.hugging_face_files import CheckpointError, Settings, read_settings, read_weight_file
+import torch
+from torch import Tensor
+
+from model.checkpoints.archives import sha256_of
+from model.checkpoints.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    Generation,
+    Languages,
+    Provenance,
+    SourceTemplate,
+    TokenizerFiles,
+)
+from model.checkpoints.hugging_face_files import Settings, read_settings, read_weight_file
 from model.checkpoints.language_codes import language_code
 from model.checkpoints.weights import parameter_shapes, select_weights
 from model.config import TransformerConfig
-from model.families.own.pytorch_names import from_pytorch
 
 FAMILY = "own"
 _OWN_KEYS = ("tokenizer", "source_languages", "target_languages", "names")
 _TOKENIZER_KEYS = ("kind", "files", "before", "after")
+# (PyTorch's name, ours) after `encoder.layers.0.` or `decoder.layers.0.`.
+_ATTENTIONS = {"self_attn": "self_attention", "multihead_attn": "cross_attention"}
+_PARTS = {"linear1": "feed_forward.inner_proj", "linear2": "feed_forward.outer_proj"}
+_NORMS = {
+    "encoder": {"norm1": "self_attention_norm", "norm2": "feed_forward_norm"},
+    "decoder": {"norm1": "self_attention_norm", "norm2": "cross_attention_norm", "norm3": "feed_forward_norm"},
+}
+_PROJECTIONS = ("query_proj", "key_proj", "value_proj")
 
 
 def read_own_model(config_file: Path, weights_file: Path) -> Checkpoint:
@@ -40,17 +59,12 @@ def read_own_model(config_file: Path, weights_file: Path) -> Checkpoint:
         names[owner].append("output_projection.weight")
     return Checkpoint(
         config=config,
-        weights=select_weights(shapes, tensors, names, (), weights_file.name),
+        weights=select_weights(shapes, tensors, weights_file.name, names),
         tokenizer=_tokenizer(settings, config_file.parent),
         languages=Languages(_languages(settings, "source_languages"), _languages(settings, "target_languages")),
-        provenance=Provenance(weights_file.stem, FAMILY, _digest(weights_file)),
+        provenance=Provenance(weights_file.stem, FAMILY, sha256_of(weights_file)),
         generation=Generation(),
     )
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def own_config(settings: Settings) -> TransformerConfig:
@@ -132,3 +146,34 @@ def _languages(settings: Settings, name: str) -> tuple[str, ...]:
     if not isinstance(listed, list) or not all(isinstance(language, str) for language in listed):
         settings.reject(name, "must be a list of language codes")
     return tuple(map(language_code, listed))
+
+
+def from_pytorch(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return weights with the names of `nn.Transformer` under ours; other names stay.
+
+    `in_proj_weight` and `in_proj_bias` contain three projections one below the other.
+    """
+    renamed: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        stack, _, rest = name.partition(".")
+        if stack not in _NORMS:
+            renamed[name] = tensor
+        elif rest.startswith("norm."):
+            renamed[f"{stack}.final_{rest}"] = tensor
+        elif rest.startswith("layers."):
+            _, index, part, *inner = rest.split(".")
+            renamed.update(_of_layer(stack, f"{stack}.layers.{index}", part, ".".join(inner), tensor))
+        else:
+            renamed[name] = tensor
+    return renamed
+
+
+def _of_layer(stack: str, layer: str, part: str, inner: str, tensor: Tensor) -> dict[str, Tensor]:
+    if part in _ATTENTIONS and inner.startswith("in_proj_"):
+        kind = inner.removeprefix("in_proj_")
+        # Clones: a view of the fused weight could not be saved by itself.
+        chunks = (chunk.clone() for chunk in torch.chunk(tensor, 3))
+        names = (f"{layer}.{_ATTENTIONS[part]}.{projection}.{kind}" for projection in _PROJECTIONS)
+        return dict(zip(names, chunks, strict=True))
+    ours = _ATTENTIONS.get(part) or _PARTS.get(part) or _NORMS[stack].get(part) or part
+    return {f"{layer}.{ours}.{inner}": tensor}

@@ -1,21 +1,25 @@
 """Transformer checkpoints of fairseq: options and weights in a file, dictionaries in `dict.<language>.txt`."""
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
-from model.checkpoints.checkpoint import Checkpoint, Languages, Provenance
-from model.checkpoints.errors import CheckpointError
-from model.checkpoints.hugging_face_files import CheckpointFolder, Settings
+from model.checkpoints.archives import sha256_of
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Languages, Provenance
+from model.checkpoints.hugging_face_files import CheckpointFolder, Settings, errors_of
 from model.checkpoints.language_codes import language_code
 from model.checkpoints.weights import parameter_shapes, select_weights
 from model.config import Activation, TransformerConfig
-from model.families.bart_weights import RENAMED_PARTS
+from model.families.bart import RENAMED_PARTS
 from model.families.listed_vocabulary import SpecialNames, Vocabularies, read_tokenizer
-from model.families.pickled_checkpoint import checkpoint_file, load_pickled, options_of, tensors_of
+from model.families.pickled_checkpoint import (
+    checkpoint_file,
+    load_pickled,
+    options_of,
+    tensors_of,
+    without_equal_tables,
+)
 
 _ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",
@@ -63,15 +67,12 @@ class Fairseq:
         vocabularies = Vocabularies(_dictionary(folder.path, source), _dictionary(folder.path, target))
         config = _config(options, tensors, vocabularies)
         special = SpecialNames("<unk>", "<s>", "</s>", "</s>", adds_beginning=False, adds_end=True)
-        shapes = parameter_shapes(config)
-        with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
         return Checkpoint(
             config=config,
-            weights=select_weights(shapes, tensors, {name: [name] for name in shapes}, (), path.name),
+            weights=select_weights(parameter_shapes(config), tensors, path.name),
             tokenizer=read_tokenizer(folder.path, vocabularies, special, begins_source=False),
             languages=Languages((language_code(source),), (language_code(target),)),
-            provenance=Provenance(folder.name, self.name, digest),
+            provenance=Provenance(folder.name, self.name, sha256_of(path)),
         )
 
 
@@ -98,13 +99,7 @@ def _our_tensors(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
         for theirs, renamed in RENAMED_PARTS:
             ours = ours.replace(theirs, renamed)
         tensors[ours] = tensor
-    source, target = tensors.get("encoder.embedding.weight"), tensors.get("decoder.embedding.weight")
-    output = tensors.get("output_projection.weight")
-    if target is not None and output is not None and torch.equal(target, output):
-        del tensors["output_projection.weight"]
-    if source is not None and target is not None and torch.equal(source, target):
-        del tensors["decoder.embedding.weight"]
-    return tensors
+    return without_equal_tables(tensors)
 
 
 def _dictionary(folder: Path, language: str) -> list[str]:
@@ -151,7 +146,7 @@ def _config(options: Settings, tensors: Mapping[str, Tensor], vocabularies: Voca
                 f"{options.file_name}: {len(table)} embeddings for {len(tokens)} tokens of a dictionary"
             )
     default_ffn = options.integer("encoder_ffn_embed_dim", 2048)
-    try:
+    with errors_of(options.file_name):
         return TransformerConfig(
             vocab_size=len(source),
             target_vocab_size=len(target),
@@ -180,7 +175,3 @@ def _config(options: Settings, tensors: Mapping[str, Tensor], vocabularies: Voca
             max_source_tokens=options.integer("max_source_positions", 1024),
             max_target_tokens=options.integer("max_target_positions", 1024),
         )
-    except CheckpointError:
-        raise
-    except ValueError as error:
-        raise CheckpointError(f"{options.file_name}: {error}") from error

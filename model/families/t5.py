@@ -1,24 +1,39 @@
 """Checkpoints of T5, mT5, Flan-T5, MADLAD-400 and ByT5 in Hugging Face's format (Raffel et al. 2020)."""
 
+import re
 from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
 
-from model.checkpoints.checkpoint import Checkpoint, Provenance, TokenizerFiles
+from model.checkpoints.checkpoint import (
+    Checkpoint,
+    Languages,
+    Provenance,
+    SourceTemplate,
+    TokenizerFiles,
+)
 from model.checkpoints.hugging_face_files import (
     CONFIG_FILE,
-    CheckpointError,
     CheckpointFolder,
     Settings,
+    errors_of,
     read_settings,
     read_weights,
 )
+from model.checkpoints.language_codes import language_code
 from model.checkpoints.weights import parameter_shapes, select_weights
 from model.config import Activation, TransformerConfig
-from model.families.generation_settings import GenerationSettings
-from model.families.generation_tasks import read_generation
-from model.families.t5.tokenizer import is_translation_task, read_t5_tokenizer, t5_languages
+from model.families.generation import GenerationSettings, read_generation
+from model.families.tokenizers import (
+    SENTENCEPIECE_FILES,
+    TARGET_TOKEN,
+    TOKENIZER_JSON,
+    PieceNumbers,
+    read_tokenizer,
+    selected_by_prompts,
+    template_of_class,
+)
 
 _ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",
@@ -47,6 +62,7 @@ _EMBEDDINGS = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 _UNUSED = ("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",)
 # The architecture has no limit; these are the lengths of the training.
 _MAX_TOKENS, _MAX_BYTES = 512, 1024
+_TASK = re.compile(r"translation_([a-z]{2,3})_to_([a-z]{2,3})")
 
 
 class T5:
@@ -67,7 +83,7 @@ class T5:
         config = t5_config(settings, stored.tensors, tokenizer)
         shapes = parameter_shapes(config)
         names = _stored_names(config, shapes)
-        weights = select_weights(shapes, stored.tensors, names, _UNUSED, folder.name)
+        weights = select_weights(shapes, stored.tensors, folder.name, names, _UNUSED)
         return Checkpoint(
             config=config,
             weights=weights,
@@ -95,7 +111,7 @@ def t5_config(
     is_t5 = config.text("model_type", "t5") == "t5"
     is_scaled = is_t5 and config.boolean("scale_decoder_outputs", config.boolean("tie_word_embeddings", True))
     max_tokens = config.integer("n_positions", _MAX_BYTES if tokenizer.kind == "bytes" else _MAX_TOKENS)
-    try:
+    with errors_of(config.file_name):
         return TransformerConfig(
             vocab_size=config.integer("vocab_size"),
             d_model=d_model,
@@ -132,10 +148,6 @@ def t5_config(
             forced_first_token_id=settings.forced_first,
             forced_eos=settings.forces_end,
         )
-    except CheckpointError:
-        raise
-    except ValueError as error:
-        raise CheckpointError(f"{config.file_name}: {error}") from error
 
 
 def _feed_forward(config: Settings) -> tuple[bool, Activation]:
@@ -185,3 +197,56 @@ def _stored_name(parameter: str, *, gated: bool) -> str:
     for ours, theirs in renamed:
         part = part.replace(ours, theirs)
     return f"{stack}.block.{index}.layer.{part}"
+
+
+def read_t5_tokenizer(folder: CheckpointFolder) -> TokenizerFiles:
+    """Return the tokenizer: SentencePiece in one of its formats, or bytes for ByT5."""
+    settings = read_settings(folder.path / "tokenizer_config.json", required=False)
+    has_pieces = any((folder.path / name).is_file() for name in (TOKENIZER_JSON, *SENTENCEPIECE_FILES))
+    if settings.text("tokenizer_class", "").startswith("ByT5") and not has_pieces:
+        return TokenizerFiles("bytes", {})
+    template = template_of_class(folder, SourceTemplate(), ("T5Tokenizer", "ByT5Tokenizer"))
+    return read_tokenizer(folder, template, PieceNumbers({}))
+
+
+def t5_languages(folder: CheckpointFolder, config: Settings) -> Languages:
+    """Return the languages of MADLAD-400's tokens, or those of the translation tasks in config.json."""
+    if written := _target_tokens(folder):
+        return selected_by_prompts(written)
+    tasks = config.values.get("task_specific_params")
+    prompts, sources = {}, []
+    for name, task in tasks.items() if isinstance(tasks, dict) else ():
+        found = _TASK.fullmatch(name)
+        prefix = task.get("prefix") if isinstance(task, dict) else None
+        if found and isinstance(prefix, str):
+            sources.append(language_code(found[1]))
+            prompts[language_code(found[2])] = prefix
+    if len(set(sources)) == 1:
+        return Languages((sources[0],), tuple(prompts), prompts=prompts)
+    return Languages((), ())
+
+
+def _entries(listed: object) -> list[object]:
+    return listed if isinstance(listed, list) else []
+
+
+def is_translation_task(name: str) -> bool:
+    """Return whether a task in config.json translates between two languages."""
+    return _TASK.fullmatch(name) is not None
+
+
+def _target_tokens(folder: CheckpointFolder) -> list[str]:
+    """Return the languages of all tokens `<2xx>` in tokenizer.json, in order."""
+    path = folder.path / TOKENIZER_JSON
+    if not path.is_file():
+        return []
+    values = read_settings(path).values
+    model, added = values.get("model"), values.get("added_tokens")
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    pieces: list[object] = []
+    for entry in (*_entries(vocabulary), *_entries(added)):
+        match entry:
+            case [piece, *_] | {"content": piece}:
+                pieces.append(piece)
+    found = (TARGET_TOKEN.fullmatch(piece) for piece in pieces if isinstance(piece, str))
+    return list(dict.fromkeys(match[1] for match in found if match))
