@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from export.tokenizer_checks import require_tokenizer
+from export.checks import require_tokenizer
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
