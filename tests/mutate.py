@@ -65,7 +65,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_WORKERS}/test_call_feeder.py",
     ),
     "server/operations/model_set.py": ("tests/server/operations/test_model_loading.py",),
-    "server/engine/search_group.py": (
+    "server/engine/batch.py": (
         f"{_ENGINE}/test_engine.py",
         f"{_ENGINE}/test_failing_options.py",
         f"{_DECODING}/test_any_options.py",
