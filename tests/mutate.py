@@ -75,12 +75,12 @@ _TESTS: dict[str, tuple[str, ...]] = {
         (f"server/engine/decoding/{name}.py" for name in ("request_decoder", "independent_search", "forced_search")),
         (f"{_DECODING}/test_options.py", f"{_DECODING}/test_any_options.py"),
     ),
-    "server/engine/decoding/constrained_beam_search.py": (
+    "server/engine/decoding/constrained.py": (
         f"{_DECODING}/test_options.py",
         f"{_DECODING}/test_loop_detection.py",
     ),
     "server/engine/decoding/sampler.py": (f"{_DECODING}/test_options.py",),
-    "server/engine/decoding/phrase_matching.py": (
+    "server/engine/decoding/constrained.py": (
         f"{_DECODING}/test_constrained_beam_search.py",
         f"{_DECODING}/test_options.py",
     ),

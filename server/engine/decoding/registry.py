@@ -6,7 +6,7 @@ from typing import Literal
 
 from kernels import beam_requests, greedy_requests
 from server.engine.decoding.beam_search import BeamSearch
-from server.engine.decoding.constrained_beam_search import ConstrainedBeamSearch
+from server.engine.decoding.constrained import ConstrainedBeamSearch
 from server.engine.decoding.diverse_beam_search import DiverseBeamSearch
 from server.engine.decoding.forced_search import ForcedSearch
 from server.engine.decoding.greedy_search import GreedySearch

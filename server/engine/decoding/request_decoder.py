@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from server.engine.decoding.candidate_selection import CandidateSelection
-from server.engine.decoding.constrained_beam_search import ConstrainedBeamSearch
+from server.engine.decoding.constrained import ConstrainedBeamSearch
 from server.engine.decoding.coverage import CoveragePenalty
 from server.engine.decoding.cross_attention import CrossAttention
 from server.engine.decoding.forced_search import ForcedSearch

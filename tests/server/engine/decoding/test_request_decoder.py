@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from server.engine.decoding.constrained_beam_search import ConstrainedBeamSearch
+from server.engine.decoding.constrained import ConstrainedBeamSearch
 from server.engine.decoding.request_decoder import RequestDecoder
 from server.engine.decoding.request_rows import StepOutputs
 from server.engine.decoding.search import SearchLimits
