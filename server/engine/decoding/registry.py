@@ -11,8 +11,7 @@ from server.engine.decoding.diverse_beam_search import DiverseBeamSearch
 from server.engine.decoding.forced_search import ForcedSearch
 from server.engine.decoding.greedy_search import GreedySearch
 from server.engine.decoding.independent_search import IndependentSearch
-from server.engine.decoding.native_beam_search import NativeBeamSearch
-from server.engine.decoding.native_greedy_search import NativeGreedySearch
+from server.engine.decoding.native_search import NativeBeamSearch, NativeGreedySearch
 from server.engine.decoding.search import Search, SearchLimits
 from server.interface.request import SentenceParams
 

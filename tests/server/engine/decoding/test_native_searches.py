@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from kernels import beam_requests
 from server.engine.decoding.beam_search import BeamSearch
 from server.engine.decoding.greedy_search import GreedySearch
-from server.engine.decoding.native_beam_search import NativeBeamSearch
-from server.engine.decoding.native_greedy_search import NativeGreedySearch
-from server.engine.decoding.row_search import RowSearch
+from server.engine.decoding.native_search import NativeBeamSearch, NativeGreedySearch, RowSearch
 from server.engine.decoding.search import Choice, Search, SearchLimits
 from server.engine.model_runner import Candidates
 from server.interface.request import SentenceParams
