@@ -79,12 +79,12 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_DECODING}/test_options.py",
         f"{_DECODING}/test_loop_detection.py",
     ),
-    "server/engine/decoding/sampler.py": (f"{_DECODING}/test_options.py",),
+    "server/engine/decoding/candidate_selection.py": (f"{_DECODING}/test_options.py",),
     "server/engine/decoding/constrained.py": (
         f"{_DECODING}/test_constrained_beam_search.py",
         f"{_DECODING}/test_options.py",
     ),
-    "server/engine/decoding/logits_processors.py": (f"{_DECODING}/test_options.py",),
+    "server/engine/decoding/candidate_selection.py": (f"{_DECODING}/test_options.py",),
     "server/engine/decoding/candidate_selection.py": (
         f"{_DECODING}/test_beam_search.py",
         f"{_DECODING}/test_constrained_beam_search.py",
