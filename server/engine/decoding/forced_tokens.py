@@ -3,9 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from server.engine.decoding.coverage import CoveragePenalty
 from server.engine.decoding.request_rows import RequestRows
-from server.engine.decoding.token_recorder import TokenRecorder
+from server.engine.decoding.token_recorder import CoveragePenalty, TokenRecorder
 from server.interface.request import FinishReason, Hypothesis, SentenceParams
 
 
