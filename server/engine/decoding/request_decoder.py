@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from server.engine.decoding.candidate_selection import CandidateSelection
 from server.engine.decoding.constrained import ConstrainedBeamSearch
 from server.engine.decoding.forced_search import ForcedSearch
-from server.engine.decoding.request_rows import RequestRows, StepOutputs
 from server.engine.decoding.search import EndBonus, Search
 from server.engine.decoding.token_recorder import CoveragePenalty, CrossAttention, TokenRecorder
 from server.engine.kv_cache import RowIndices
-from server.engine.model_runner import NO_ROWS
+from server.engine.model_runner import NO_ROWS, RequestRows, StepOutputs
 from server.interface.request import FinishReason, Hypothesis, SentenceParams
 
 

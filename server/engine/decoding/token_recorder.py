@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.top_k import top_k
-from server.engine.decoding.request_rows import RequestRows
+from server.engine.model_runner import RequestRows
 from server.interface.request import FinishReason, Hypothesis, SentenceParams, TokenDetails
 
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from server.engine.batch import Batch, SearchGroup
 from server.engine.decoding.candidate_selection import CandidateSelection, Selected
-from server.engine.decoding.request_rows import RequestRows, StepOutputs
 from server.engine.engine import StepGuard
+from server.engine.model_runner import RequestRows, StepOutputs
 from server.interface.errors import EngineFailed
 from server.interface.request import Completion, FinishReason, Request
 from tests.fakes.engine import END, FakeEngine, Tokens, copying_table, random_table, request, spelled_out
