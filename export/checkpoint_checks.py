@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from bundle.tensors import Precision
-from kernels.weight_layout import MAX_HEAD_DIM
+from kernels.layout import MAX_HEAD_DIM
 from model.checkpoints.checkpoint import Checkpoint, Languages
 from model.config import TransformerConfig
 

@@ -16,7 +16,7 @@ from export.graphs.best_tokens_operator import (
     listed_logits,
 )
 from export.graphs.onnx_function import DOMAIN, MICROSOFT, VERSION, FunctionBody
-from kernels.weight_layout import PANEL_COLUMNS, QUAD
+from kernels.layout import PANEL_COLUMNS, QUAD
 
 EMBED_TOKENS = "EmbedTokens"
 LINEAR = "Linear"

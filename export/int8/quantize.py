@@ -24,7 +24,7 @@ from export.graphs.onnx_function import DOMAIN
 from export.graphs.ranking import BlockedVocabulary, Ranking
 from export.int8 import operators
 from export.int8.steps import quantize_in_pairs
-from kernels.weight_layout import QUAD
+from kernels.layout import QUAD
 
 _LARGEST = 127
 _LARGEST_UNSIGNED = 255

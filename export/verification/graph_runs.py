@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bundle import tensors as names
 from bundle.loading import Bundle
 from bundle.manifest import BundleError
-from kernels.cache_order import from_native, to_native
+from kernels.layout import from_native, to_native
 
 Arrays = dict[str, NDArray[Any]]
 """Results of ONNX Runtime by name; the graphs define their types."""

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cache_moves import CacheMoves
+from kernels.cache_rows import CacheMoves
 from server.engine.decoding.forced_search import ForcedSearch
 from server.engine.decoding.native_search import RowSearch
 from server.engine.decoding.registry import FORCED, SearchKind

@@ -19,7 +19,7 @@ WRONG_IMPORTS = [
     ("bundle/manifest.py", "onnx"),
     ("loadtest/cli/run.py", "server.interface.request"),
     ("loadtest/cli/run.py", "model.config"),
-    ("kernels/weight_layout.py", "bundle.manifest"),
+    ("kernels/layout.py", "bundle.manifest"),
     ("kvasir_client/calls.py", "server.interface.request"),
     ("model/training/trainer.py", "export.exporter"),
     ("model/families/marian/reading.py", "model.training.settings"),

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.top_k import top_k
+from kernels.candidates import top_k
 from server.engine.model_runner import RequestRows
 from server.interface.request import Sampling, SentenceParams, Tokens
 

@@ -7,9 +7,8 @@ from math import nan
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.beam_requests import NEVER, BeamRequests
-from kernels.cache_moves import CacheMoves
-from kernels.greedy_requests import GreedyRequests
+from kernels.cache_rows import CacheMoves
+from kernels.searches import NEVER, BeamRequests, GreedyRequests
 from server.engine.decoding.search import Choice, EndBonus, SearchLimits, end_hypothesis
 from server.engine.model_runner import Candidates
 from server.interface.request import Hypothesis, SentenceParams

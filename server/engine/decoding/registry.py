@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from kernels import beam_requests, greedy_requests
+from kernels import searches
 from server.engine.decoding.beam_search import BeamSearch
 from server.engine.decoding.constrained import ConstrainedBeamSearch
 from server.engine.decoding.diverse_beam_search import DiverseBeamSearch
@@ -50,8 +50,8 @@ class SearchKind:
         if self.name == "constrained":
             return ConstrainedBeamSearch(self.num_rows, limits)
         if self.name == "greedy":
-            return NativeGreedySearch(limits) if greedy_requests.IS_AVAILABLE else GreedySearch(limits)
-        if self.name == "plain_beam" and beam_requests.IS_AVAILABLE:
+            return NativeGreedySearch(limits) if searches.IS_AVAILABLE else GreedySearch(limits)
+        if self.name == "plain_beam" and searches.IS_AVAILABLE:
             return NativeBeamSearch(self.num_rows, limits)
         return BeamSearch(self.num_rows, limits)
 

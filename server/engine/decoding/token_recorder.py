@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.top_k import top_k
+from kernels.candidates import top_k
 from server.engine.model_runner import RequestRows
 from server.interface.request import FinishReason, Hypothesis, SentenceParams, TokenDetails
 

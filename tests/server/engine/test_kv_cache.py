@@ -16,9 +16,9 @@ from hypothesis.stateful import (
 )
 from numpy.typing import NDArray
 
-from kernels import cache_moves
-from kernels.cache_moves import SOURCE_PLACE_UNIT, CacheMoves
-from kernels.cache_order import from_native, to_native
+from kernels import cache_rows
+from kernels.cache_rows import SOURCE_PLACE_UNIT, CacheMoves
+from kernels.layout import from_native, to_native
 from server.engine.kv_cache import CacheShapes, KVCache, SourceRows, fill_holes
 
 SHAPES = CacheShapes(num_layers=2, num_heads=2, head_dim=3, max_source_tokens=5, max_target_tokens=7)
@@ -198,7 +198,7 @@ def test_every_move_keeps_the_content_of_rows_and_copies_nothing_else(
     machine: type[CacheAgainstPlainLists], is_native: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not is_native:
-        monkeypatch.setattr(cache_moves, "_library", None)
+        monkeypatch.setattr(cache_rows, "_library", None)
     run_state_machine_as_test(
         machine,
         settings=settings(max_examples=40, stateful_step_count=30, deadline=None, derandomize=True, database=None),
@@ -282,7 +282,7 @@ def test_the_state_of_a_recurrent_decoder_follows_the_beam_and_the_hole(
     is_native: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not is_native:
-        monkeypatch.setattr(cache_moves, "_library", None)
+        monkeypatch.setattr(cache_rows, "_library", None)
     cache = KVCache(CacheShapes(2, 2, 3, max_source_tokens=5, max_target_tokens=7, state_width=8), max_rows=6)
     assert cache.self_cache.size == 0
     assert (cache.moves is not None) == (is_native and CacheMoves.is_available())

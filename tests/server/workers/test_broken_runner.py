@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bundle.loading import load_bundle
-from kernels.step_candidates import StepCandidates
+from kernels.candidates import StepCandidates
 from server.interface.errors import EngineFailed
 from server.interface.request import Request, Timings
 from server.operations.defaults import DEFAULT_MODEL
