@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from bundle.bpe_codes import read_bpe_codes
-from bundle.json_tokenizer import open_json_tokenizer
-from bundle.tokenizer_files import (
+from bundle.manifest import (
     BPE_CODES_FILE,
     REQUIRED_TOKENIZER_FILES,
     SOURCE_SENTENCEPIECE_FILE,
@@ -18,6 +16,7 @@ from bundle.tokenizer_files import (
     VOCABULARY_FILE,
     TokenizerKind,
 )
+from bundle.tokenizer_formats import open_json_tokenizer, read_bpe_codes
 from export.checkpoint_checks import ExportError
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.errors import CheckpointError

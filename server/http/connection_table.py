@@ -66,7 +66,7 @@ class ConnectionTable:
         self._idle.pop(connection, None)
 
     @property
-    def means_storage_full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether as many connections as may have a request in progress."""
         return len(self._open) - len(self._idle) >= self.max_connections
 
