@@ -11,7 +11,7 @@ from typing import Final
 
 from bundle.loading import Bundle
 from bundle.manifest import BundleConfig, Repair
-from model.training.translation_memory import Pair
+from model.training.parallel_text import Pair
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Completion, Request
 from server.text.digits import compare

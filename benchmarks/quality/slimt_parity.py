@@ -42,7 +42,7 @@ from bundle.shortlist import Shortlist, read_shortlist
 from export.exporter import export_bundle
 from model.checkpoints.weights import build_model
 from model.families.marian.description import Description
-from model.families.marian.native_reading import stored_names
+from model.families.marian.native import stored_names
 from model.families.marian.tensor_files import read_tensors
 from model.families.registry import read_checkpoint
 from model.transformer import Transformer
