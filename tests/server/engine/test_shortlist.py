@@ -1,8 +1,12 @@
+"""Lists of a shortlist, and the lists of the rows of a cache."""
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from bundle.shortlist import Shortlist
-from server.engine.shortlist import ListedTokens
+from server.engine.kv_cache import CacheShapes, KVCache
+from server.engine.shortlist import ListedTokens, TokenLists
 
 
 def test_a_list_has_the_first_tokens_those_of_the_source_and_a_multiple_of_eight() -> None:
@@ -39,3 +43,32 @@ def test_native_lists_are_those_of_numpy(num_tokens: int, is_shared: bool) -> No
             native, expected = listed.of(source), listed._of_in_numpy(source)
             assert native.dtype == expected.dtype
             assert native.tolist() == expected.tolist()
+
+
+class Listed:
+    """Lists the source itself."""
+
+    def of(self, source: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the source."""
+        return source
+
+
+def _list(lists: TokenLists, cache: KVCache, row: int) -> list[int]:
+    index = cache.list_of_row[row]
+    return list(map(int, lists.lists[index, : lists.lengths[index]]))
+
+
+def test_each_live_request_has_a_list_of_its_own() -> None:
+    cache = KVCache(CacheShapes(1, 1, 1, 4, 4), 3)
+    lists = TokenLists(Listed(), 8, cache)  # type: ignore[arg-type]
+    cross = np.zeros((2, 1, 2, 1), np.float32)
+    rows = []
+    for owner, source in enumerate(([5, 6], [7], [1, 2, 3])):
+        rows.append(cache.begin(owner, cross, 0))
+        lists.assign(rows[-1], np.array(source, np.int32))
+    assert [_list(lists, cache, row) for row in rows] == [[5, 6], [7], [1, 2, 3]]
+    cache.release(np.array([rows[1]]))
+    again = cache.begin(9, cross, 0)
+    assert cache.list_of_row[again] < 0
+    lists.assign(again, np.array([4, 4, 4, 4], np.int32))
+    assert [_list(lists, cache, row) for row in (rows[0], again, rows[2])] == [[5, 6], [4, 4, 4, 4], [1, 2, 3]]

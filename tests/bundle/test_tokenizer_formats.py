@@ -4,7 +4,7 @@ from types import MappingProxyType
 
 import pytest
 
-from bundle.json_tokenizer import open_json_tokenizer
+from bundle.tokenizer_formats import open_json_tokenizer
 
 _VOCABULARY = {"<unk>": 0, "h": 1, "e": 2, "l": 3, "o": 4, "he": 5}
 

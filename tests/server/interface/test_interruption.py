@@ -2,14 +2,14 @@ import asyncio
 
 import pytest
 
-from server.interface.loop_turns import in_turns
+from server.interface.interruption import yielding_chunks
 
 
 def test_other_tasks_run_between_the_parts() -> None:
     events: list[object] = []
 
     async def work() -> None:
-        async for part in in_turns(range(5), 2):
+        async for part in yielding_chunks(range(5), 2):
             events.append(list(part))  # noqa: PERF401 - the moment matters
 
     async def other() -> None:
@@ -26,7 +26,7 @@ def test_other_tasks_run_between_the_parts() -> None:
 
 def test_a_single_part_comes_at_once() -> None:
     async def parts() -> list[list[int]]:
-        return [list(part) async for part in in_turns([1, 2], 2)]
+        return [list(part) async for part in yielding_chunks([1, 2], 2)]
 
     pending = parts()
     with pytest.raises(StopIteration) as done:

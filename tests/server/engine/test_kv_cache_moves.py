@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernels import cache_moves
-from kernels.cache_moves import CacheMoves
+from kernels import cache_rows
+from kernels.cache_rows import CacheMoves
 from server.engine.kv_cache import CacheShapes, KVCache
 
 SHAPES = CacheShapes(num_layers=2, num_heads=2, head_dim=3, max_source_tokens=5, max_target_tokens=7)
@@ -47,7 +47,7 @@ def test_the_rows_of_a_native_step_are_those_of_numpy(monkeypatch: pytest.Monkey
         return found
 
     native = rows_of_steps()
-    monkeypatch.setattr(cache_moves, "_library", None)
+    monkeypatch.setattr(cache_rows, "_library", None)
     assert native == rows_of_steps()
 
 
@@ -105,7 +105,7 @@ def test_rows_of_any_shape_keep_in_native_moves_what_they_keep_in_those_of_numpy
         return [*found, _contents(cache)]
 
     native = contents_of_steps()
-    monkeypatch.setattr(cache_moves, "_library", None)
+    monkeypatch.setattr(cache_rows, "_library", None)
     for of_native, of_numpy in zip(native, contents_of_steps(), strict=True):
         for one, other in zip(of_native, of_numpy, strict=True):
             assert np.array_equal(one, other)

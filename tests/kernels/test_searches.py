@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernels import beam_search as beams
 from kernels import cache_rows as rows
-from kernels.beam_search import NEVER, RunningBeams
+from kernels import searches as beams
 from kernels.cache_rows import children_in_rows
+from kernels.searches import NEVER, RunningBeams
 
 _END = 3
 _MAX_TOKENS = 9
