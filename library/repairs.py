@@ -19,8 +19,7 @@ from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.quality import pair_name
 from server.translation.types import Translation, TranslationRequest
-from server.workers.engine_pool import EnginePool
-from server.workers.pool_options import PoolOptions
+from server.workers.pool import EnginePool, PoolOptions
 
 REPAIRS: Final[Sequence[Repair]] = ("numbers", "parts", "capitals")
 _MAX_SENTENCES: Final = 3000  # that a repair is measured with

@@ -46,8 +46,8 @@ from model.families.marian.native import stored_names
 from model.families.marian.tensor_files import read_tensors
 from model.families.registry import read_checkpoint
 from model.transformer import Transformer
-from server.engine.listed_tokens import ListedTokens
 from server.engine.runners.onnx import OnnxRunner, OnnxSessions
+from server.engine.shortlist import ListedTokens
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import SentenceParams
 from server.text.tokenizers.registry import open_tokenizer

@@ -8,7 +8,7 @@ from bundle.loading import load_bundle
 from bundle.tensors import SHORTLIST_FILE
 from export.recovery import read_bundle
 from kvasir import app
-from server.engine.listed_tokens import ListedTokens
+from server.engine.shortlist import ListedTokens
 from server.text.tokenizers.registry import open_tokenizer
 
 PAIRS = (

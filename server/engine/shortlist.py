@@ -1,4 +1,4 @@
-"""Target tokens that a shortlist allows in the translation of a source."""
+"""Shortlists: the target tokens that a translation may have, and the lists of them that the decoder graph reads."""
 
 from collections.abc import Sequence
 from typing import Final, Self
@@ -11,6 +11,8 @@ from bundle.shortlist import Shortlist, read_shortlist
 from bundle.tensors import SHORTLIST_FILE
 from bundle.tokenizer_files import TARGET_VOCABULARY_FILE
 from kernels.listed_tokens import IS_AVAILABLE, TokenUnion
+from server.engine.kv_cache import KVCache, lazy_zeros
+from server.interface.request import TokenIds
 
 _MULTIPLE: Final = 8
 # The widest beam search reads 16 candidates of a row.
@@ -75,3 +77,27 @@ class ListedTokens:
             found = np.concatenate((found, is_free.nonzero()[0][:missing].astype(np.int32)))
             found.sort()
         return found
+
+
+class TokenLists:
+    """One list for each request with a shortlist: `lists` [rows, vocabulary], valid up to `lengths` [rows].
+
+    `KVCache.list_of_row` moves with the rows, so all beams of a request share its list.
+    """
+
+    def __init__(self, listed_tokens: ListedTokens, num_tokens: int, cache: KVCache) -> None:
+        self._listed_tokens = listed_tokens
+        self._cache = cache
+        self.lists = lazy_zeros((cache.max_rows, num_tokens), np.int32)
+        self.lengths = np.zeros(cache.max_rows, np.int32)
+
+    def assign(self, row: int, source: TokenIds) -> None:
+        """Restrict a row that has just begun to the tokens that the shortlist has for its source."""
+        is_free = np.ones(self.lengths.size, np.bool_)
+        used = self._cache.live_lists()
+        is_free[used[used >= 0]] = False
+        index = int(is_free.argmax())
+        tokens = self._listed_tokens.of(source)
+        self.lists[index, : tokens.size] = tokens
+        self.lengths[index] = tokens.size
+        self._cache.list_of_row[row] = index

@@ -1,32 +1,204 @@
-"""Several engines behind one asyncio interface: generate, drain, close."""
+"""Several engines behind one asyncio interface: generate, drain, close.
+
+`EnginePool` has one queue for all its engines. A call of `generate` is a `PendingCall`, whose requests a `CallFeeder`
+queues part by part; workers complete them from any thread, and `settle` and `stream` deliver to the call's event loop.
+"""
 
 import asyncio
 import logging
+import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from bundle.loading import Bundle
 from server.engine.decoding.search import SearchLimits
-from server.engine.engine import Engine
+from server.engine.engine import Engine, EngineObserver, StreamUpdate
+from server.engine.fair_queue import QueuedCall
 from server.engine.model_runner import ModelRunner
 from server.engine.runners.registry import open_runners
 from server.engine.scheduler import Scheduler, SchedulerLimits
-from server.engine.stream_tracker import StreamUpdate
 from server.interface.client_identity import client_of_call, limits_of_client
 from server.interface.errors import Draining, EngineFailed, NoEngine
 from server.interface.loop_turns import in_turns
 from server.interface.request import Completion, FinishReason, Request, check_all_tokens
 from server.interface.word_tokens import NO_WORDS, WordTokens
 from server.text.tokenizers.registry import word_tokens_of
-from server.workers.call_feeder import CallFeeder
-from server.workers.delivery import settle, stream
-from server.workers.messages import EngineSettings
-from server.workers.pending_call import PendingCall
-from server.workers.pool_options import PoolOptions, WorkerStatus
+from server.workers.process_main import EngineSettings
 from server.workers.process_worker import ProcessWorker
+from server.workers.thread_lending import ThreadLending
 from server.workers.thread_worker import ThreadWorker
+
+
+@dataclass(frozen=True, slots=True)
+class PoolOptions:
+    """Number of engines and limits of each. `max_waiting` counts sentences over all engines.
+
+    `max_queue_seconds` is the longest wait for rows that a call may expect, except during a burst. Engines run with
+    `niceness` added to that of the process (threads on Linux only), so that the event loop answers without delay. With
+    `processes` each engine has its own process and a copy of the weights, and never waits for the Python of another. A
+    process that is silent for `heartbeat_limit_seconds` while it has work is killed and started again.
+
+    The last `num_lent` replicas decode only while the other pools of `lending` have no requests.
+    """
+
+    replicas: int = 1
+    threads_per_replica: int = 1
+    max_rows: int = 64
+    max_waiting: int = 1024
+    max_encoder_tokens: int = 512
+    device: str = "cpu"
+    max_queue_seconds: float = math.inf
+    niceness: int = 0
+    processes: bool = False
+    heartbeat_limit_seconds: float = math.inf
+    observe: EngineObserver | None = None
+    lending: ThreadLending | None = None
+    num_lent: int = 0
+
+    @property
+    def num_own_replicas(self) -> int:
+        """Replicas that decode whatever other models do."""
+        return self.replicas - self.num_lent
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStatus:
+    """Status of all engines together; see `EngineStatus`."""
+
+    waiting: int
+    running: int
+    unfinished: int
+    rows_in_use: int
+    rows: int
+    heartbeat_age_seconds: float
+    draining: bool
+    has_engine: bool
+
+
+class PendingCall:
+    """The requests of one call, with one future for all of them. Methods are for the event loop's thread.
+
+    A future for each request costs the loop a callback for each: 40 ms when a call of 25,000 lines is cancelled.
+    """
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self._requests = requests
+        self._completions: dict[Request, Completion] = {}
+        self._all: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.on_completed: Callable[[int], None] = _ignore_number
+        self._settle()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop of the call. Thread-safe."""
+        return self._all.get_loop()
+
+    def has_completed(self, request: Request) -> bool:
+        """Return whether a request has a completion."""
+        return request in self._completions
+
+    def add(self, completions: Sequence[Completion]) -> None:
+        """Take completions, pass their number to `on_completed`, and end the call with the last one."""
+        num_before = len(self._completions)
+        for completion in completions:
+            self._completions.setdefault(completion.request, completion)
+        self._settle()
+        if not self._all.done():
+            self.on_completed(len(self._completions) - num_before)
+
+    async def completions(self) -> list[Completion]:
+        """Wait for all completions, and return them in the order of the requests."""
+        await self._all
+        return [self._completions[request] for request in self._requests]
+
+    def _settle(self) -> None:
+        if len(self._completions) == len(self._requests) and not self._all.done():
+            self._all.set_result(None)
+
+
+def _ignore_number(num_completions: int) -> None:
+    pass
+
+
+_PARTS = 8  # of the requests that a call may have in the queue: more are fed when one of these parts is complete
+
+
+class CallFeeder:
+    """Keeps at most `max_present` requests of one call in the queue and in engines. For the event loop's thread."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        requests: Sequence[Request],
+        pending: PendingCall,
+        max_present: int,
+        wake: Callable[[], None],
+    ) -> None:
+        self._scheduler = scheduler
+        self._requests = requests
+        self._pending = pending
+        self._max_present = max_present
+        self._wake = wake
+        self._call: QueuedCall | None = None
+        self._num_fed = 0
+        self._num_present = 0
+
+    def start(self, client: str) -> None:
+        """Submit the first requests. Raises `QueueFull`, and then submits none."""
+        first = self._requests[: self._max_present]
+        self._call = self._scheduler.submit(first, client)
+        self._num_fed = self._num_present = len(first)
+        if self._num_fed < len(self._requests):
+            self._pending.on_completed = self._completed
+        self._wake()
+
+    def stop(self) -> None:
+        """Submit no more requests."""
+        self._num_fed = len(self._requests)
+
+    def _completed(self, number: int) -> None:
+        self._num_present -= number
+        room = self._max_present - self._num_present
+        if self._num_fed == len(self._requests) or room < max(self._max_present // _PARTS, 1):
+            return
+        more = self._requests[self._num_fed : self._num_fed + room]
+        self._num_fed += len(more)
+        self._num_present += len(more)
+        # Those that a closing pool has answered already are not decoded.
+        awaited = [request for request in more if not self._pending.has_completed(request)]
+        if awaited:
+            self._scheduler.submit(awaited, call=self._call)
+            self._wake()
+
+
+def settle(settled: dict[PendingCall, list[Completion]]) -> None:
+    """Add completions to their calls, and report those of requests that are followed.
+
+    One call in each turn of the event loop. Engines complete many at once, and the loop takes a millisecond for each:
+    in between it answers the requests that arrive.
+    """
+    call = next(iter(settled))
+    completions = settled.pop(call)
+    if settled:
+        call.loop.call_soon(settle, settled)
+    followed = [each for each in completions if each.request.is_followed and each.hypotheses]
+    new = [each for each in followed if not call.has_completed(each.request)]
+    call.add(completions)
+    for each in new:
+        each.report()
+
+
+def stream(updates: list[StreamUpdate]) -> None:
+    """Send newly final tokens to their streams."""
+    for request, tokens in updates:
+        # After the death of an engine, another one decodes the same tokens from the beginning.
+        if request.on_progress is not None and len(tokens) > request.num_streamed:
+            request.num_streamed = len(tokens)
+            request.on_progress(tokens, False)
+
 
 _log = logging.getLogger("kvasir.workers")
 

@@ -1,17 +1,18 @@
-"""Shares of clients in the queue of one replica that decodes one row at a time, ten a second."""
+"""Order of waiting sentences: in numbers, and in a server of one row that decodes ten sentences a second."""
 
 import math
 from collections import Counter
 
 import pytest
 
-from server.engine.fair_shares import FairShares, QueuedCall
+from server.engine.fair_queue import FairShares, QueuedCall, RestClock, WaitingQueue, num_tokens
 from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.interface.errors import QueueFull
 from server.interface.request import Request, SentenceParams
 from tests.fakes.engine import request
 
 STEP_SECONDS = 0.1
+NOW = 100.0
 
 
 class _Server:
@@ -246,3 +247,117 @@ def test_rests_of_a_client_begin_after_its_share_of_calls_on_their_own_clock() -
     times = [shares.queue(call, 1, 1.0) for _ in range(10)]
     # Of three clients: sentences at the beginning count three times, and others wait for three of them.
     assert times == [100.0 + 2 * place for place in range(8)] + [100.0 + 8 * 3 + lead, 100.0 + 9 * 3 + lead]
+
+
+def test_sentences_of_a_call_are_queued_at_half_the_pace_of_their_work() -> None:
+    shares = FairShares()
+    call = shares.begin_call("a", 100.0)
+    assert [shares.queue(call, 4, 0.5) for _ in range(3)] == [100.0, 101.0, 102.0]
+    assert [shares.queue(shares.begin_call("a", 100.0), 1, 0.0) for _ in range(2)] == [100.0, 100.0]
+    unknown = FairShares()
+    call = unknown.begin_call("a", 100.0)
+    assert [unknown.queue(call, 1, 0.0) for _ in range(2)] == [100.0, 100.05]
+
+
+def test_calls_beside_other_clients_are_queued_at_the_pace_of_their_share() -> None:
+    shares = FairShares()
+    shares.queue(shares.begin_call("b", 100.0), 1, 1.0)
+    assert (shares.num_clients("a"), shares.num_clients("b"), shares.num_clients("c")) == (2, 1, 2)
+    times = []
+    for _ in range(3):
+        call = shares.begin_call("a", 100.0)
+        times.append(shares.queue(call, 1, 1.0))
+    assert times == [100.0, 102.0, 104.0]
+    assert shares.num_waiting("a") == 3
+    assert shares.start_time("a", 100.0) == 106.0
+    assert shares.start_time("a", 200.0) == 200.0
+
+
+def test_the_rest_of_a_long_call_waits_for_that_of_another_long_call() -> None:
+    shares = FairShares()
+    shares.queue(shares.begin_call("b", 100.0), 1, 1.0)
+    call = shares.begin_call("a", 100.0)
+    times = [shares.queue(call, 1, 1.0) for _ in range(11)]
+    assert times[:8] == [100.0 + 2 * number for number in range(8)]
+    assert times[8:] == [116.0, 118.0, 120.0]
+
+
+def test_a_client_is_below_its_share_of_all_rows() -> None:
+    shares = FairShares()
+    first, second = shares.begin_call("a", 100.0), shares.begin_call("b", 100.0)
+    shares.queue(first, 4, 1.0)
+    shares.queue(second, 2, 1.0)
+    assert [shares.is_below_share(client, 8) for client in ("a", "b", "c")] == [False, True, True]
+    assert shares.is_below_share("a", 9)
+    assert not shares.is_below_share("a", 5)
+    assert shares.is_below_share("b", 5)  # six are requested
+    shares.admit(first)
+    assert (shares.num_waiting("a"), shares.num_waiting("b")) == (0, 1)
+    shares.end(first, 4)
+    assert shares.num_clients("a") == 2
+    assert shares.is_below_share("a", 1)
+
+
+def _requests(number: int, source_len: int, beam_size: int = 1) -> list[Request]:
+    made = [request([5] * source_len, SentenceParams(beam_size=beam_size)) for _ in range(number)]
+    for each in made:
+        each.timings.arrived = 0.0
+    return made
+
+
+def _taken(queue: WaitingQueue) -> list[Request]:
+    taken = []
+    while queue:
+        head = queue.head
+        assert queue.take(NOW) is head
+        taken.append(head)
+    return taken
+
+
+def test_rests_take_turns_with_beginnings_by_their_tokens() -> None:
+    queue = WaitingQueue(RestClock())
+    rests, beginnings = _requests(3, source_len=6), _requests(4, source_len=3)
+    for rest in rests:
+        queue.add(rest, 1.0, is_rest=True)
+    for beginning in beginnings:
+        queue.add(beginning, 2.0, is_rest=False)
+    assert (len(queue), queue.num_beginnings, queue.num_rows, queue.num_tokens) == (7, 4, 7, 30)
+    assert _taken(queue) == [rests[0], *beginnings[:2], rests[1], *beginnings[2:], rests[2]]
+    assert (queue.num_rows, queue.num_tokens) == (0, 0)
+
+
+def test_rests_come_at_once_if_nothing_else_waits_and_never_before_their_time() -> None:
+    queue = WaitingQueue(RestClock())
+    late, *others = _requests(4, source_len=6)
+    for rest in others:
+        queue.add(rest, 1.0, is_rest=True)
+    assert _taken(queue) == others
+    queue.add(late, 3.0, is_rest=True)
+    for beginning in others:
+        queue.add(beginning, 2.0, is_rest=False)
+    assert _taken(queue) == [*others, late]
+
+
+def test_a_rest_that_was_alone_is_ahead_of_its_time_by_a_second_at_most() -> None:
+    queue = WaitingQueue(RestClock())
+    first, second = _requests(2, source_len=6)
+    queue.add(first, NOW + 10, is_rest=True)
+    queue.add(second, NOW + 10, is_rest=True)
+    assert queue.take(NOW) is first
+    earlier, later = _requests(2, source_len=6)
+    queue.add(earlier, NOW + 0.9, is_rest=False)
+    queue.add(later, NOW + 1.1, is_rest=False)
+    assert _taken(queue) == [earlier, second, later]
+
+
+def test_the_tokens_before_a_beginning_are_those_of_beginnings_and_as_many_of_rests() -> None:
+    queue = WaitingQueue(RestClock())
+    for place, beginning in enumerate(_requests(3, source_len=4, beam_size=2)):
+        queue.add(beginning, 1.0 + place, is_rest=False)
+    assert num_tokens(beginning) == 8
+    assert [queue.num_tokens_before(at) for at in (1.0, 1.5, 9.0)] == [0, 8, 24]
+    [rest] = _requests(1, source_len=10)
+    queue.add(rest, 5.0, is_rest=True)
+    assert [queue.num_tokens_before(at) for at in (1.0, 1.5, 9.0)] == [0, 16, 34]
+    assert queue.remove({rest, beginning}) == [beginning, rest]
+    assert (queue.num_rows, queue.num_tokens, queue.num_tokens_before(9.0)) == (4, 16, 16)

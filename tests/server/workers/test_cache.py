@@ -1,12 +1,21 @@
-import asyncio
-import time
-from dataclasses import replace
+"""The cache before an engine: answers, requests in flight shared by calls, its size, and calls to a full engine."""
 
+import asyncio
+import gc
+import time
+import tracemalloc
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 import pytest
 
-from server.interface.errors import Draining
-from server.interface.request import FinishReason, Request, Sampling
-from server.workers.sentence_cache import CachedEngineClient
+from bundle.loading import Bundle
+from server.interface.decoding_options import DecodingOptions
+from server.interface.errors import Draining, QueueFull
+from server.interface.request import Completion, FinishReason, Request, Sampling, SentenceParams, Timings, TokenDetails
+from server.workers.cache import Answer, AnswerStore, CachedEngineClient, SentenceKeys, key_bytes
 from tests.fakes.cached_echo import (
     GREEDY,
     PATIENCE_SECONDS,
@@ -298,3 +307,197 @@ def test_a_draining_engine_rejects_new_requests_and_completes_shared_ones() -> N
         run(scenario)
     finally:
         generator.close()
+
+
+def _admitted(client: CachedEngineClient, num_calls: int) -> list[int]:
+    """Return the numbers of the calls that were admitted, from 1."""
+    admitted = []
+    for number in range(1, num_calls + 1):
+        try:
+            client.check_admission()
+        except QueueFull:
+            continue
+        admitted.append(number)
+    return admitted
+
+
+@pytest.fixture
+def engine(echo_bundle: Bundle) -> EchoGenerator:
+    return EchoGenerator(echo_bundle)
+
+
+def test_while_the_cache_has_found_nothing_one_call_in_sixteen_is_looked_up(engine: EchoGenerator) -> None:
+    client = CachedEngineClient(engine, 100, Watcher())
+    engine.error = QueueFull("full", 1.0)
+    assert _admitted(client, 40) == [16, 32]
+
+
+def test_while_the_cache_finds_sentences_every_call_is_looked_up(engine: EchoGenerator) -> None:
+    client = CachedEngineClient(engine, 100, Watcher())
+
+    async def scenario() -> None:
+        for _ in range(20):
+            await client.generate([ask(5)])
+
+    run(scenario)
+    engine.error = QueueFull("full", 1.0)
+    assert _admitted(client, 20) == list(range(1, 21))
+
+
+def test_without_a_cache_a_full_engine_rejects_every_call(engine: EchoGenerator) -> None:
+    client = CachedEngineClient(engine, 0, Watcher())
+    engine.error = QueueFull("full", 1.0)
+    assert _admitted(client, 40) == []
+
+
+MAX_BYTES = 128 * 1024
+
+
+@dataclass
+class _DetailedEcho(EchoGenerator):
+    """Engine whose answers have attention of some KiB, or a number of alternatives."""
+
+    attention_kib: int = 0
+    num_alternatives: int = 0
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        completions = await super().generate(requests)
+        details = TokenDetails(
+            [], [[(5, -1.0)]] * self.num_alternatives, np.zeros((self.attention_kib, 256), np.float32)
+        )
+        return [
+            replace(done, hypotheses=[replace(each, details=details) for each in done.hypotheses])
+            for done in completions
+        ]
+
+
+@pytest.mark.parametrize(("attention_kib", "num_alternatives"), [(0, 0), (3, 0), (0, 100), (64, 0), (200, 0)])
+def test_as_many_answers_are_kept_as_fit(attention_kib: int, num_alternatives: int, echo_bundle: Bundle) -> None:
+    engine = _DetailedEcho(echo_bundle, attention_kib=attention_kib, num_alternatives=num_alternatives)
+    watcher = Watcher()
+    generator = CachedEngineClient(engine, 18, watcher, MAX_BYTES)
+
+    async def scenario() -> None:
+        for token in range(20):
+            assert (await generator.generate([ask(token)]))[0].hypotheses
+        for token in range(20 - watcher.num_kept, 20):
+            await generator.generate([ask(token)])
+
+    run(scenario)
+    assert watcher.outcomes == Counter(decoded=20, cached=watcher.num_kept)
+    smallest = max(1024 * attention_kib + 100 * num_alternatives, 1000)
+    assert watcher.num_kept <= min(MAX_BYTES // smallest, 18)
+    assert (watcher.num_kept == 0) == (attention_kib == 200)
+    assert watcher.num_bytes <= MAX_BYTES
+
+
+def test_long_parameters_of_answers_stay_within_the_limit_of_bytes(echo_bundle: Bundle) -> None:
+    watcher = Watcher()
+    generator = CachedEngineClient(EchoGenerator(echo_bundle), 10_000, watcher, 1_000_000)
+
+    async def scenario() -> None:
+        for first in range(50):
+            phrases = tuple(tuple(range(first + phrase, first + phrase + 100)) for phrase in range(64))
+            await generator.generate([ask(5, params=sentence_params(suppress_phrases=phrases))])
+
+    tracemalloc.start()
+    try:
+        run(scenario)
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert watcher.num_bytes <= 1_000_000
+    assert held < 3_000_000
+
+
+def _request_with(*tokens: int, **params: object) -> Request:
+    return Request(np.array(tokens, np.int32), SentenceParams(**params), Timings(0.0))  # type: ignore[arg-type]
+
+
+def test_equal_requests_have_equal_keys_and_others_do_not() -> None:
+    keys = SentenceKeys(1_000_000)
+    different = [
+        _request_with(5, 0),
+        _request_with(6, 0),
+        _request_with(5, 0, max_new_tokens=3),
+        _request_with(5, 0, required_phrases=((7, 8),)),
+        _request_with(5, 0, options=DecodingOptions(length_penalty=0.5)),
+    ]
+    found = [keys.key(each) for each in different]
+    assert len(set(found)) == len(different)
+    assert [keys.key(each) for each in different] == found
+    assert keys.key(_request_with(5, 0, max_new_tokens=3)) == found[2]
+
+
+def test_remembered_parameters_are_bounded_and_forgotten_ones_get_a_new_number() -> None:
+    keys = SentenceKeys(8_000)
+    large = [_request_with(5, 0, target_prefix=tuple(range(1000, 1000 + length))) for length in (100, 101)]
+    first = keys.key(large[0])
+    assert keys.key(large[0]) == first
+    second = keys.key(large[1])
+    assert keys.key(large[1]) == second, "the newest is remembered"
+    assert keys.key(large[0]) not in (first, second), "the limit made room"
+
+
+def test_parameters_within_the_limit_are_remembered() -> None:
+    keys = SentenceKeys(15_000)
+    large = [_request_with(5, 0, target_prefix=tuple(range(1000, 1000 + length))) for length in (100, 101)]
+    found = [keys.key(each) for each in large]
+    assert [keys.key(each) for each in large] == found
+
+
+def test_many_small_parameters_are_bounded_as_well() -> None:
+    keys = SentenceKeys(51_200)
+    first = keys.key(_request_with(5, 0, max_new_tokens=1))
+    for number in range(2, 100):
+        keys.key(_request_with(5, 0, max_new_tokens=number))
+    assert keys.key(_request_with(5, 0, max_new_tokens=1)) == first
+    for number in range(100, 150):
+        keys.key(_request_with(5, 0, max_new_tokens=number))
+    assert keys.key(_request_with(5, 0, max_new_tokens=1)) != first
+
+
+def test_long_strings_in_options_count() -> None:
+    keys = SentenceKeys(20_000)
+    long = [_request_with(5, 0, options=DecodingOptions(suppress_phrases=(letter * 200,) * 15)) for letter in "ab"]
+    first = keys.key(long[0])
+    keys.key(long[1])
+    assert keys.key(long[0]) != first, "12 KB each"
+
+
+_SHORT, _LONG = bytes(4), bytes(400)
+_ANSWER = Answer((), FinishReason.STOP, None)
+
+
+def test_the_size_of_a_store_follows_its_answers_and_a_cleared_store_is_empty() -> None:
+    store = AnswerStore(max_sentences=2, max_bytes=10_000)
+    store.add(_SHORT, _ANSWER)
+    size = store.num_bytes
+    assert size > len(_SHORT)
+    store.add(_LONG, _ANSWER)
+    assert store.num_bytes == 2 * size + len(_LONG) - len(_SHORT), "a longer source takes more"
+    store.clear()
+    assert (len(store), store.num_bytes) == (0, 0)
+    store.add(_SHORT, _ANSWER)
+    assert store.num_bytes == size
+
+
+def test_an_answer_as_large_as_the_store_is_kept_and_a_larger_one_is_not() -> None:
+    size = key_bytes(_SHORT)
+    exact, small, none = AnswerStore(9, size), AnswerStore(9, size - 1), AnswerStore(0, 10 * size)
+    for store in (exact, small, none):
+        store.add(_SHORT, _ANSWER)
+    assert [len(store) for store in (exact, small, none)] == [1, 0, 0]
+    assert small.num_bytes == none.num_bytes == 0
+    exact.add(_LONG, _ANSWER)
+    assert exact.get(_SHORT) is _ANSWER, "an answer that cannot be kept evicts no other"
+
+
+def test_the_least_recently_used_answer_makes_room() -> None:
+    store = AnswerStore(2, 10_000)
+    for key in (b"a", b"b"):
+        store.add(key, _ANSWER)
+    assert store.get(b"a") is _ANSWER
+    store.add(b"c", _ANSWER)
+    assert (store.get(b"a"), store.get(b"b"), store.get(b"c")) == (_ANSWER, None, _ANSWER)

@@ -1,17 +1,25 @@
+"""Engines behind one queue: calls, streams, replicas, drain and close; long calls are fed part by part."""
+
 import asyncio
 import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 
+import numpy as np
 import pytest
 
+from server.engine.engine import StreamUpdate
+from server.engine.fair_queue import SHORT_CALL
+from server.interface.client_identity import NO_LIMITS, ClientLimits, client_of_call, limits_of_client
 from server.interface.errors import Draining, EngineFailed, InvalidRequest, QueueFull
-from server.interface.request import FinishReason, Request, SentenceParams
-from server.workers.engine_pool import EnginePool
-from server.workers.pool_options import PoolOptions
-from tests.fakes.engine import END, FakeRunner, copying_table, fake_bundle, request
+from server.interface.request import Completion, FinishReason, Hypothesis, Request, SentenceParams, Timings
+from server.workers.pool import EnginePool, PendingCall, PoolOptions, settle, stream
+from tests.fakes.cached_echo import ask, queued, run, tokens_of
+from tests.fakes.engine import END, FakeRunner, copying_table, fake_bundle, random_table, request
+from tests.fakes.event_loop import in_event_loop
 from tests.fakes.held_worker import (
     PATIENCE_SECONDS,
     VOCAB,
@@ -285,3 +293,196 @@ def test_a_model_that_cannot_decode_one_sentence_does_not_start() -> None:
     replicas = EnginePool(fake_bundle(VOCAB), [runner], PoolOptions())
     with pytest.raises(EngineFailed):
         replicas.warm_up_and_start()
+
+
+MAX_WAITING = 160
+MAX_OF_A_CALL = 40
+
+
+def _pool_of_a_small_queue() -> EnginePool:
+    runner = FakeRunner(random_table(seed=3, vocab=12, end_bias=-1.0))
+    return EnginePool(fake_bundle(12), [runner], PoolOptions(max_rows=16, max_waiting=MAX_WAITING))
+
+
+def test_a_call_of_more_sentences_than_the_queue_is_fed_in_turn() -> None:
+    pool = _pool_of_a_small_queue()
+    most = 0
+
+    async def scenario() -> None:
+        nonlocal most
+        call = asyncio.create_task(pool.generate([ask(2 + number % 9) for number in range(300)]))
+        await queued(pool, MAX_OF_A_CALL)
+        others = [asyncio.create_task(pool.generate([ask(5)])) for _ in range(MAX_WAITING - SHORT_CALL)]
+        await queued(pool, MAX_WAITING - SHORT_CALL + MAX_OF_A_CALL)
+        with pytest.raises(QueueFull):
+            await pool.generate([ask(5)])
+        pool.start()
+        while not call.done():
+            most = max(most, pool.status().waiting + pool.status().running)
+            await asyncio.sleep(0)
+        answers = tokens_of(await call)
+        assert len(answers) == 300
+        assert answers[:9] == answers[9:18] == answers[279:288]
+        assert len({tuple(each) for each in tokens_of([done for [done] in await asyncio.gather(*others)])}) == 1
+
+    try:
+        run(scenario)
+    finally:
+        pool.close()
+    assert most <= MAX_WAITING - SHORT_CALL + MAX_OF_A_CALL
+
+
+def test_a_cancelled_long_call_is_fed_no_more() -> None:
+    pool = _pool_of_a_small_queue()
+
+    async def scenario() -> None:
+        calls = [asyncio.create_task(pool.generate([ask(5) for _ in range(300)]))]
+        await queued(pool, MAX_OF_A_CALL)
+        calls[0].cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        pool.start()
+        await pool.generate([ask(6)])
+        assert pool.status().waiting == 0
+        assert not pool._calls
+
+    try:
+        run(scenario)
+    finally:
+        pool.close()
+
+
+def test_a_long_call_ends_when_the_pool_closes() -> None:
+    pool = _pool_of_a_small_queue()
+
+    async def scenario() -> None:
+        calls = [asyncio.create_task(pool.generate([ask(5) for _ in range(300)]))]
+        await queued(pool, MAX_OF_A_CALL)
+        assert pool.status().unfinished == 300, "with those that are not in the queue yet"
+        pool.close()
+        [error] = await asyncio.gather(*calls, return_exceptions=True)
+        assert isinstance(error, Draining)
+        assert pool.status().waiting <= MAX_OF_A_CALL
+        assert pool.status().unfinished == 0
+
+    run(scenario)
+
+
+def test_a_client_with_a_limit_has_no_more_sentences_waiting() -> None:
+    pool = _pool_of_a_small_queue()
+
+    async def scenario() -> None:
+        limits_of_client.set(ClientLimits(waiting_sentences=7))
+        client_of_call.set("limited")
+        calls = [asyncio.create_task(pool.generate([ask(2 + number % 9) for number in range(30)]))]
+        await queued(pool, 7)
+        with pytest.raises(QueueFull, match="this client has 7 of 7 sentences waiting"):
+            pool.check_admission()
+        with pytest.raises(QueueFull, match="this client has 7 of 7 sentences waiting"):
+            await pool.generate([ask(5)])
+        client_of_call.set("other")
+        limits_of_client.set(NO_LIMITS)
+        calls.append(asyncio.create_task(pool.generate([ask(5) for _ in range(9)])))
+        await queued(pool, 16)
+        pool.start()
+        assert [len(each) for each in await asyncio.gather(*calls)] == [30, 9]
+
+    try:
+        run(scenario)
+    finally:
+        pool.close()
+
+
+def test_calls_that_end_together_leave_the_event_loop_turns_for_what_arrives() -> None:
+    order: list[str] = []
+
+    async def wait(call: PendingCall) -> None:
+        await call.completions()
+        order.append("call")
+
+    async def main() -> None:
+        requests = [request([7, 2]) for _ in range(4)]
+        calls = {PendingCall([each]): [Completion(each, [], FinishReason.STOP)] for each in requests}
+        waiting = [asyncio.create_task(wait(call)) for call in calls]
+        await asyncio.sleep(0)
+        settle(calls)
+        for _ in range(2 * len(requests)):
+            await asyncio.sleep(0)
+            order.append("arrival")
+        await asyncio.gather(*waiting)
+
+    asyncio.run(main())
+    calls = [index for index, name in enumerate(order) if name == "call"]
+    assert len(calls) == 4
+    assert all("arrival" in order[first:second] for first, second in pairwise(calls))
+
+
+def _streaming() -> tuple[Request, list[tuple[list[int], bool]]]:
+    """Return a request, and what its stream receives."""
+    received: list[tuple[list[int], bool]] = []
+    streaming = request([7, 2])
+    streaming.on_progress = lambda tokens, is_complete: received.append((tokens, is_complete))
+    return streaming, received
+
+
+def test_a_stream_receives_tokens_that_it_has_not_received() -> None:
+    streaming, received = _streaming()
+    plain = request([8, 2])
+    stream([StreamUpdate(streaming, [1]), StreamUpdate(plain, [5]), StreamUpdate(streaming, [1, 2])])
+    for retried in ([1], [1, 2], [1, 2, 3]):  # by another engine, after the death of the first
+        stream([StreamUpdate(streaming, retried)])
+    assert received == [([1], False), ([1, 2], False), ([1, 2, 3], False)]
+
+
+@in_event_loop
+async def test_a_stream_receives_the_whole_answer_once() -> None:
+    streaming, received = _streaming()
+    failed, failures = _streaming()
+    completed: list[Completion] = []
+    streaming.on_completed = failed.on_completed = completed.append
+    plain = request([9, 2])
+    call = PendingCall([streaming, failed, plain])
+    whole = Completion(streaming, [Hypothesis([1, 2], 0.0, 0.0, FinishReason.STOP)], FinishReason.STOP)
+    settle({call: [whole, Completion(plain, [], FinishReason.STOP)]})
+    settle({call: [whole, Completion(failed, [], FinishReason.CANCELLED)]})
+    assert received == [([1, 2], True)]
+    assert failures == []
+    assert completed == [whole]
+    assert [each.request for each in await call.completions()] == [streaming, failed, plain]
+
+
+def _completion(request: Request, reason: FinishReason = FinishReason.STOP) -> Completion:
+    return Completion(request, [], reason)
+
+
+@pytest.fixture
+def three() -> list[Request]:
+    return [Request(np.array([token, 0], np.int32), SentenceParams(), Timings(0.0)) for token in (5, 6, 7)]
+
+
+@in_event_loop
+async def test_completions_are_in_the_order_of_the_requests(three: list[Request]) -> None:
+    call = PendingCall(three)
+    counted: list[int] = []
+    call.on_completed = counted.append
+    call.add([_completion(three[2])])
+    assert [call.has_completed(each) for each in three] == [False, False, True]
+    call.add([_completion(three[2], FinishReason.LENGTH), _completion(three[0])])
+    call.add([])
+    call.add([_completion(three[1])])
+    done = await call.completions()
+    assert [each.request for each in done] == three
+    assert done[2].finish_reason == FinishReason.STOP, "the first completion of a request counts"
+    assert counted == [1, 1, 0], "the last one ends the call instead"
+
+
+@in_event_loop
+async def test_a_call_without_requests_has_ended() -> None:
+    assert await PendingCall([]).completions() == []
+
+
+@in_event_loop
+async def test_completions_after_the_end_change_nothing(three: list[Request]) -> None:
+    call = PendingCall(three[:1])
+    call.add([_completion(three[0])])
+    call.add([_completion(three[0], FinishReason.LENGTH)])
+    assert [each.finish_reason for each in await call.completions()] == [FinishReason.STOP]

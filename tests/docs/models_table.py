@@ -1,9 +1,8 @@
-"""Table of checkpoints in `docs/models.md`. `python -m tests.docs.models_page` writes the page again.
+"""Table of checkpoints in `docs/models.md`.
 
 Sizes follow from the settings of the checkpoints, which are repeated here: no file of them is needed.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,10 +11,6 @@ import torch
 
 from model.checkpoints.weights import parameter_shapes
 from model.config import TransformerConfig
-from tests.architecture.project_files import ROOT
-
-PAGE = ROOT / "docs" / "models.md"
-_TABLE = re.compile(r"^\| checkpoint \|.*?(?=^$)", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +103,3 @@ def _products(config: TransformerConfig, stack: str) -> Iterator[int]:
 
 def _megabytes(num_bytes: int) -> str:
     return f"{num_bytes / 1e6:,.0f} MB" if num_bytes < 2e9 else f"{num_bytes / 1e9:.1f} GB"
-
-
-def page_with(table: str, page: str) -> str:
-    """Return `page` with `table` in place of its table of checkpoints."""
-    written, count = _TABLE.subn(lambda _: table, page)
-    assert count == 1, f"{PAGE.name} must have one table of checkpoints"
-    return written
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page_with(models_table(), PAGE.read_text("utf-8")), "utf-8")
