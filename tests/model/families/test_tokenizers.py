@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
 from transformers import NllbTokenizer, RobertaTokenizer
 
 from bundle.loading import Bundle
@@ -12,12 +13,14 @@ from export.checks import require_tokenizer
 from export.exporter import describe_bundle
 from model.checkpoints.checkpoint import CheckpointError
 from model.families.registry import read_checkpoint
+from model.families.tokenizers import all_pieces, open_sentencepiece
 from server.text.tokenizers.registry import open_tokenizer
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.sentence_encoder import first_token
-from tests.model.families.family_checkpoints import SENTENCES, FamilyCheckpoint, write_family
+from tests.model.families.family_checkpoints import SENTENCES, SMALL, FamilyCheckpoint, write_family
 
 TEXT = SENTENCES[0]
+_PIECES = (("<unk>", 2), ("<s>", 3), ("▁", 1), ("river", 1))
 
 
 def _changed(saved: FamilyCheckpoint, **settings: object) -> Path:
@@ -54,6 +57,16 @@ def test_small100_has_the_target_before_the_text_and_forces_no_token(sign: str, 
         assert tokenizer.encode(TEXT, language, "fr").tolist() == reference(TEXT).input_ids
         assert first_token(bundle.config, language) is None
     assert tokenizer.count_tokens(TEXT) == len(reference(TEXT).input_ids)
+
+
+def test_small100_without_its_tokenizer_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SMALL, "encoder_layers", 12)
+    monkeypatch.setitem(SMALL, "decoder_layers", 3)
+    folder = write_family("m2m100", tmp_path / "checkpoint").folder  # its class is M2M100Tokenizer, as published
+    with pytest.raises(CheckpointError, match=r"layers of SMaLL-100, .*copy its tokenization_small100\.py"):
+        read_checkpoint(folder)
+    (folder / "tokenization_small100.py").touch()
+    assert read_checkpoint(folder).languages.source_prefix["de"] == "__de__"
 
 
 @pytest.mark.parametrize("is_legacy", [False, True, None])
@@ -127,3 +140,44 @@ def test_the_tokens_around_a_text_are_those_of_the_post_processor(
         return
     template = read_checkpoint(folder).tokenizer.template
     assert (template.before, template.after) == (before, after)
+
+
+def _model() -> ModelProto:
+    model = ModelProto()
+    for index, (piece, kind) in enumerate(_PIECES):
+        model.pieces.add(piece=piece, type=kind, score=-index)
+    return model
+
+
+def test_the_pieces_of_a_model_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "source.spm"
+    path.write_bytes(_model().SerializeToString())
+    assert all_pieces(open_sentencepiece(path)) == [piece for piece, _ in _PIECES]
+
+
+def _rules(trie: bytes) -> bytes:
+    """Return a model whose rules for characters are a trie that leads out of itself, and a text."""
+    model = _model()
+    model.normalizer_spec.precompiled_charsmap = len(trie).to_bytes(4, "little") + trie + b"text\0"
+    content: bytes = model.SerializeToString()
+    return content
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"garbage",
+        b"\x0a\xff\xff\xff\xff\x07river",  # a piece of 2 GB
+        _model().SerializeToString()[:-3],
+        _model().SerializeToString().replace(b"river", b"\xffiver"),
+        ModelProto().SerializeToString() + b"\x12\x00",
+        _rules(b"\xff" * 1024),  # ended the process before SentencePiece 0.2.2
+        _rules(b"\xff" * 1000),
+    ],
+    ids=["text", "huge", "cut", "not-utf8", "empty", "trie", "size"],
+)
+def test_a_damaged_model_is_an_error_that_names_the_file(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "source.spm"
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"source\.spm is not a SentencePiece model, or damaged; .*git lfs pull"):
+        open_sentencepiece(path)
