@@ -30,18 +30,27 @@ def source_words(text: str) -> list[Range]:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A continuation with its text, of which `starts` [num_tokens] are the characters where tokens begin."""
+    """A continuation as text. Its tokens begin at the characters `starts` [num_tokens]."""
 
     continuation: Continuation
     text: str
     starts: Sequence[int]
+    tokenizer: Tokenizer
+
+    def beginning(self, num_tokens: int) -> str:
+        """Return the text of the first tokens."""
+        end = self.starts[num_tokens] if num_tokens < len(self.starts) else len(self.text)
+        return self.text[:end].rstrip()
 
     def border(self, num_tokens: int, at_least: int) -> int:
-        """Return the largest number of tokens up to `num_tokens` that ends no word within; else `at_least`."""
+        """Return the largest number of tokens up to `num_tokens` behind which no word goes on; else `at_least`."""
         for count in range(min(num_tokens, len(self.starts)), at_least, -1):
             position = self.starts[count] if count < len(self.starts) else len(self.text)
             around = self.text[max(position - 1, 0) : position + 1]
-            if len(around) < 2 or not all(map(_INSIDE_WORD.match, around)):
+            if len(around) == 2 and all(map(_INSIDE_WORD.match, around)):
+                continue
+            # A character of several tokens must be whole.
+            if self.tokenizer.decode_beginning(self.continuation.tokens[:count]) == self.beginning(count):
                 return count
         return at_least
 
@@ -87,7 +96,7 @@ class LiveModel:
         starts = [start for start, _ in spans]
         words = [start for start, _ in source_words(target)]
         counts = np.searchsorted(words, [max(end, start + 1) for start, end in spans], side="left").tolist()
-        return Decoded(Continuation(tokens, attended, counts), target, starts)
+        return Decoded(Continuation(tokens, attended, counts), target, starts, self.tokenizer)
 
 
 @lru_cache(maxsize=4096)

@@ -9,6 +9,7 @@ from server.interface.request import Tokens
 from server.live.decoding import Decoded, LiveModel, source_words
 from server.live.policies import Policy
 from server.text.joining import between
+from server.text.protection.word_alignment import Range
 from server.text.segmentation.sentences import divided, sentences
 from server.text.unicode_text import replace_lone_surrogates
 
@@ -65,21 +66,22 @@ class GrowingText:
         self._prefix: Tokens = ()  # of the first sentence
         self._shown = ""
         self._before: Decoded | None = None
-        self._gap = ""  # white space before the next sentence
+        self._gap = ""  # white space behind the sentence before
         self._last = ""  # translation of the sentence before
+        self._lead = ""  # white space before the translation of this sentence
 
     def append(self, text: str) -> None:
         """Add to the end."""
         self.text += replace_lone_surrogates(text)
 
-    def replace_from(self, start: int, text: str) -> None:
-        """Replace all from this character of the whole source on. What is settled stays.
-
-        Raises `InvalidRequest` for a start beyond the end.
-        """
+    def check_start(self, start: int) -> None:
+        """Raise `InvalidRequest` for a replacement that would begin beyond the end."""
         length = self.settled + len(self.text)
         if not 0 <= start <= length:
             raise InvalidRequest(f"`replace_from` must be from 0 to {length}, the characters sent. Given: {start}")
+
+    def replace_from(self, start: int, text: str) -> None:
+        """Replace all from this character of the whole source on. What is settled stays."""
         num_kept = max(start - self.settled, 0)
         self.text = self.text[:num_kept] + replace_lone_surrogates(text)[max(self.settled - start, 0) :]
         self._num_final = min(self._num_final, num_kept)
@@ -88,10 +90,11 @@ class GrowingText:
         """Make everything so far final: no word will follow in its last sentence."""
         self._num_final = len(self.text)
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether nothing is left that could be committed without further text."""
-        return not self.text.strip() or (not self._num_final and self._before is not None)
+    def continue_with(self, model: LiveModel) -> None:
+        """Go on with another model, which is given the committed text as its own tokens."""
+        self._prefix = tuple(model.tokenizer.encode_target(self._shown)) if self._shown else ()
+        self._shown = model.tokenizer.decode(self._prefix)
+        self._before = None
 
     def sentences(self, model: LiveModel) -> list[LiveSentence]:
         """Return the sentences that are not settled, the last of which may be open."""
@@ -120,59 +123,59 @@ class GrowingText:
         probe = f"{text}{after}A"
         return bool(after) and len(sentences(probe, self._source)) > 1
 
-    def take(self, decoded_of: Sequence[tuple[LiveSentence, Decoded | None]], decoded_text: str) -> Update:
-        """Commit what may be committed of sentences that were decoded when the text was `decoded_text`."""
-        num_same = len(os.path.commonprefix((decoded_text, self.text)))
+    def take(self, sentences_decoded: Sequence[tuple[LiveSentence, Decoded | None]], then: str) -> Update:
+        """Commit what may be committed of sentences that were decoded when the text was `then`.
+
+        A sentence without words is its own translation. What has changed since counts as not known yet.
+        """
+        num_same = len(os.path.commonprefix((then, self.text)))
         pieces: list[Piece] = []
         num_settled = 0
         draft = ""
-        for sentence, decoded in decoded_of:
-            lead = between(self._gap + self.text[num_settled : sentence.start], self._last, self._target)
-            lead = lead if self._last and not self._shown else ""
-            if sentence.closed and sentence.end <= num_same:
-                text = sentence.text if decoded is None else decoded.text
-                self._commit(pieces, sentence, text, lead, sentence.end)
-                self._gap = decoded_text[sentence.start + len(sentence.text) : sentence.end]
-                self._last = text or self._last
-                self._prefix, self._shown, self._before = (), "", None
-                num_settled = sentence.end
-                continue
-            if decoded is not None:
-                draft = self._commit_open(pieces, sentence, decoded, lead, num_same)
-            break
+        for sentence, decoded in sentences_decoded:
+            gap = self._gap + then[num_settled : sentence.start]
+            self._lead = between(gap, self._last, self._target) if self._last else ""
+            if not (sentence.closed and sentence.end <= num_same):
+                if decoded is not None:
+                    draft = self._take_open(pieces, sentence, decoded, num_same)
+                break
+            if decoded is None:
+                self._commit(pieces, sentence.text, (sentence.start, sentence.start + len(sentence.text)))
+            else:
+                self._commit(pieces, decoded.text, _resting(sentence, decoded, len(decoded.starts)))
+            self._gap = then[sentence.start + len(sentence.text) : sentence.end]
+            self._last = self._shown or self._last
+            self._prefix, self._shown, self._before = (), "", None
+            num_settled = sentence.end
         self.settled += num_settled
         self.text = self.text[num_settled:]
         self._num_final = max(self._num_final - num_settled, 0)
-        return Update(pieces, draft)
+        offset = self.settled - num_settled
+        return Update([Piece(each.text, offset + each.start, offset + each.end) for each in pieces], draft)
 
-    def _commit_open(
-        self, pieces: list[Piece], sentence: LiveSentence, decoded: Decoded, lead: str, num_same: int
-    ) -> str:
+    def _take_open(self, pieces: list[Piece], sentence: LiveSentence, decoded: Decoded, num_same: int) -> str:
         """Commit the beginning of an open sentence, and return the draft of its rest."""
-        words = source_words(sentence.text)
-        num_known = sum(sentence.start + end <= num_same for _, end in words)
-        continuation = decoded.continuation
+        num_words = sum(sentence.start + end <= num_same for _, end in source_words(sentence.text))
+        continuation, num_before = decoded.continuation, len(sentence.prefix)
         before = None if self._before is None else self._before.continuation
-        num_final = self._policy.num_final(continuation, num_known, before)
-        num_final = decoded.border(num_final, len(sentence.prefix))
-        if num_final > len(sentence.prefix):
-            end = decoded.starts[num_final] if num_final < len(decoded.starts) else len(decoded.text)
-            text = decoded.text[:end].rstrip()
-            resting = continuation.attended[len(sentence.prefix) : num_final]
-            last = sentence.start + words[max(resting)][1]
-            self._commit(pieces, sentence, text, lead, last, sentence.start + words[min(resting)][0])
+        num_final = decoded.border(self._policy.num_final(continuation, num_words, before), num_before)
+        if num_final > num_before:
+            self._commit(pieces, decoded.beginning(num_final), _resting(sentence, decoded, num_final))
             self._prefix = continuation.tokens[:num_final]
-            lead = ""
         self._before = decoded
-        return (lead if not self._shown else "") + decoded.text[len(self._shown) :]
+        return (self._lead if not self._shown else "") + decoded.text[len(self._shown) :]
 
-    def _commit(
-        self, pieces: list[Piece], sentence: LiveSentence, text: str, lead: str, end: int, start: int | None = None
-    ) -> None:
+    def _commit(self, pieces: list[Piece], text: str, resting: Range) -> None:
+        """Commit the rest of a text that begins with what is shown."""
         if not text.startswith(self._shown):
             raise EngineFailed("translations of this model cannot be continued: later tokens change earlier text")
-        added = text[len(self._shown) :]
-        if added:
-            first = sentence.start if start is None else start
-            pieces.append(Piece(lead + added, self.settled + first, self.settled + end))
+        if added := text[len(self._shown) :]:
+            pieces.append(Piece(self._lead * (not self._shown) + added, *resting))
         self._shown = text
+
+
+def _resting(sentence: LiveSentence, decoded: Decoded, num_tokens: int) -> Range:
+    """Return the source words that the tokens after the prefix attend to, from the first to the last."""
+    words = source_words(sentence.text)
+    attended = decoded.continuation.attended[len(sentence.prefix) : num_tokens] or [0, len(words) - 1]
+    return sentence.start + words[min(attended)][0], sentence.start + words[max(attended)][1]
