@@ -1,6 +1,5 @@
 """A decoding option is declared once: everything that lists options reads the fields of `DecodingOptions`."""
 
-import re
 from typing import Annotated
 
 import typer
@@ -14,9 +13,7 @@ from server.http.protocols.native.texts import TranslateBody
 from server.interface.decoding_options import DecodingOptions
 from server.interface.option_metadata import BEAM, Applies
 from server.interface.option_table import options_page
-from tests.architecture.project_files import project_files, text_of
-
-MAX_FILES_OF_AN_OPTION = 3
+from tests.architecture.project_files import text_of
 
 
 class OptionsWithOneMore(DecodingOptions):
@@ -27,13 +24,6 @@ class OptionsWithOneMore(DecodingOptions):
 
 class BodyWithOneMore(TranslateBody, OptionsWithOneMore):
     """A request body as after the addition of a field."""
-
-
-def test_an_option_stands_in_at_most_three_files() -> None:
-    files = [path for path in project_files() if path.endswith(".py") and path.startswith(("server/", "kvasir.py"))]
-    found = [path for path in files if re.search(r"\bcoverage_penalty\b", text_of(path))]
-    assert "server/interface/decoding_options.py" in found
-    assert len(found) <= MAX_FILES_OF_AN_OPTION, found
 
 
 def test_a_new_field_is_a_field_of_request_bodies_with_its_range() -> None:
