@@ -91,8 +91,10 @@ class LiveModel:
         tokens = tuple(hypothesis.token_ids)
         target = self.tokenizer.decode(tokens)
         spans = self.tokenizer.target_spans(tokens, target)
-        assert hypothesis.details is not None and hypothesis.details.attention is not None, "it was requested"
-        attended = _attended(hypothesis.details.attention[: len(tokens)], self.tokenizer.source_spans(text), text)
+        details = hypothesis.details
+        assert details is not None
+        assert details.attention is not None, "it was requested"
+        attended = _attended(details.attention[: len(tokens)], self.tokenizer.source_spans(text), text)
         starts = [start for start, _ in spans]
         words = [start for start, _ in source_words(target)]
         counts = np.searchsorted(words, [max(end, start + 1) for start, end in spans], side="left").tolist()

@@ -1,8 +1,8 @@
 """A text that is still growing, and its translation: what is committed, and what may follow."""
 
-import os.path
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from server.interface.errors import EngineFailed, InvalidRequest
 from server.interface.request import Tokens
@@ -25,10 +25,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Pieces that were committed, and a draft of what may follow them."""
+    """Pieces that were committed, and a draft of what may follow them, from so many characters of the source."""
 
     pieces: Sequence[Piece]
     draft: str
+    read: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ class GrowingText:
 
         A sentence without words is its own translation. What has changed since counts as not known yet.
         """
-        num_same = len(os.path.commonprefix((then, self.text)))
+        num_same = _common_length(then, self.text)
         pieces: list[Piece] = []
         num_settled = 0
         draft = ""
@@ -151,7 +152,8 @@ class GrowingText:
         self.text = self.text[num_settled:]
         self._num_final = max(self._num_final - num_settled, 0)
         offset = self.settled - num_settled
-        return Update([Piece(each.text, offset + each.start, offset + each.end) for each in pieces], draft)
+        moved = [Piece(each.text, offset + each.start, offset + each.end) for each in pieces]
+        return Update(moved, draft, offset + len(then))
 
     def _take_open(self, pieces: list[Piece], sentence: LiveSentence, decoded: Decoded, num_same: int) -> str:
         """Commit the beginning of an open sentence, and return the draft of its rest."""
@@ -179,3 +181,9 @@ def _resting(sentence: LiveSentence, decoded: Decoded, num_tokens: int) -> Range
     words = source_words(sentence.text)
     attended = decoded.continuation.attended[len(sentence.prefix) : num_tokens] or [0, len(words) - 1]
     return sentence.start + words[min(attended)][0], sentence.start + words[max(attended)][1]
+
+
+def _common_length(one: str, other: str) -> int:
+    if other.startswith(one):  # as nearly always: text was added
+        return len(one)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

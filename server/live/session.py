@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -18,14 +19,21 @@ from server.translation.deadline import NO_DEADLINE
 from server.translation.pipeline import Pipeline
 from server.translation.submission import Submission
 
+_log = logging.getLogger("kvasir")
+
 _MAX_OPEN_CHARACTERS = 20_000  # sent and not committed: more than anyone says while a server is busy
 _KEPT_EVENTS = 500  # for readers that are slow or come late: minutes of speech
 _RETRY_SECONDS = 0.25  # after an engine has failed, doubled each time
 _PATIENCE_SECONDS = 30.0
 
+DEFAULT_FRAME: Final = 3
+
 EndReason = Literal["final", "idle", "draining", "error"]
 Event = dict[str, object]
-"""What readers get, as JSON: `committed` pieces with the `draft` behind them, an `error`, or the `end`."""
+"""What readers get, as JSON: `committed` pieces with the `draft` behind them, an `error`, or the reason of the `end`.
+
+`read` characters of the source are translated so far; what comes of the first `settled` is complete.
+"""
 
 FindPipeline = Callable[[], AbstractContextManager[Pipeline]]
 """Returns the pipeline that serves the session now, and keeps its model loaded meanwhile."""
@@ -38,7 +46,7 @@ class LiveOptions:
     source: str
     target: str
     policy: str = DEFAULT_POLICY
-    frame: int = 3
+    frame: int = DEFAULT_FRAME
     beam_size: int = 1
 
 
@@ -81,11 +89,12 @@ class LiveSession:
         self._observe = observe
         self._changed = asyncio.Event()
         self._waiting_since: float | None = None
+        self._is_decoding = False
         self._end_reason: EndReason | None = None
         self._decoded: dict[LiveSentence, Decoded | None] = {}  # in the last round
         self._num_events = 0
         self._events: deque[tuple[int, Event]] = deque(maxlen=_KEPT_EVENTS)
-        self._draft: Event = {}
+        self._latest: Event = {}
         self._news = asyncio.Condition()
         self.last_input = clock()
         self.has_ended = False
@@ -120,9 +129,19 @@ class LiveSession:
             self._changed.set()
 
     @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self._model.pipeline.bundle.config.name
+
+    @property
+    def end_reason(self) -> EndReason | None:
+        """The reason why the session has ended, or ends; None while it goes on."""
+        return self._end_reason
+
+    @property
     def is_idle(self) -> bool:
         """Whether everything that was sent has been decoded."""
-        return self._waiting_since is None
+        return self._waiting_since is None and not self._is_decoding
 
     async def run(self) -> None:
         """Decode until the session ends."""
@@ -131,15 +150,19 @@ class LiveSession:
                 await self._changed.wait()
                 self._changed.clear()
                 since, self._waiting_since = self._waiting_since, None
-                try:
-                    update = await self._translated()
-                finally:
-                    if since is not None:
-                        self._observe(self._clock() - since)
-                await self._publish_update(update)
+                self._is_decoding = True
+                await self._publish_update(await self._translated())
+                self._is_decoding = False
+                if since is not None:
+                    self._observe(self._clock() - since)
         except KvasirError as error:
             self._end_reason = "error"
             await self._publish({"error": {"code": error.code, "message": str(error)}})
+        except Exception:  # noqa: BLE001 - logged and reported; the other sessions go on
+            self._end_reason = "error"
+            _log.exception("live session failed")
+            message = "the server failed on this session; its log has the cause"
+            await self._publish({"error": {"code": EngineFailed.code, "message": message}})
         finally:
             self.has_ended = True
             await self._publish({"end": self._end_reason or "error"})
@@ -188,9 +211,8 @@ class LiveSession:
 
     async def _publish_update(self, update: Update) -> None:
         pieces = [{"text": each.text, "start": each.start, "end": each.end} for each in update.pieces]
-        if pieces or update.draft != self._draft.get("draft", ""):
-            self._draft = {"draft": update.draft}
-            await self._publish({"committed": pieces})
+        self._latest = {"draft": update.draft, "read": update.read, "settled": self._text.settled}
+        await self._publish({"committed": pieces})
 
     async def _publish(self, event: Event) -> None:
         async with self._news:
@@ -210,7 +232,7 @@ class LiveSession:
                 if self._num_events <= position:
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(heartbeat_seconds):
-                            await self._news.wait_for(lambda: self._num_events > position)
+                            await self._news.wait()
                 unread = [(number, event) for number, event in self._events if number > position]
             if position and unread and unread[0][0] > position + 1:
                 raise NotFound("commitments were not read in time and are no longer kept; open another session")
@@ -220,7 +242,7 @@ class LiveSession:
             position = unread[-1][0]
             pieces = [piece for _, event in unread for piece in _pieces(event)]
             if any("committed" in event for _, event in unread):
-                yield position, {"committed": pieces, **self._draft}
+                yield position, {"committed": pieces, **self._latest}
             for _, event in unread:
                 if "committed" not in event:
                     yield position, event
