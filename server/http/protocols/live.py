@@ -28,6 +28,8 @@ from server.translation.pipeline import Pipeline
 
 _HEARTBEAT_SECONDS = 10.0  # proxies close connections after some thirty seconds without data
 _STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # nginx must not buffer events
+_MEDIA_TYPE = EventSourceResponse.media_type
+_EVENTS = "Events with `committed` pieces and a `draft`, an `error`, or the `end` of the session."
 _CLOSE_CODES = {"error": 1011, "draining": 1012}  # RFC 6455: an error; the service restarts
 
 router = APIRouter(prefix="/v1", tags=["live"])
@@ -100,9 +102,9 @@ async def send_text(session_id: SessionId, body: LiveInput, request: Request) ->
 
 @router.get(
     "/live/{session_id}",
-    response_class=EventSourceResponse,
+    response_class=StreamingResponse,
     responses={
-        200: {"description": "Events with `committed` pieces and a `draft`, an `error`, or the `end` of the session."},
+        200: {"description": _EVENTS, "content": {_MEDIA_TYPE: {"schema": {"type": "string"}}}},
         **error_responses(404, 500, 503),
     },
 )
@@ -114,9 +116,7 @@ async def read_events(
     """Read the translation of a session as server-sent events. Any number of readers can."""
     session = request.app.state.server.live.find(session_id)
     request.scope["state"]["record"].is_streamed = True
-    return StreamingResponse(
-        _stream(session, last_event_id), headers=_STREAM_HEADERS, media_type=EventSourceResponse.media_type
-    )
+    return StreamingResponse(_stream(session, last_event_id), headers=_STREAM_HEADERS, media_type=_MEDIA_TYPE)
 
 
 @router.delete("/live/{session_id}", status_code=204, responses=error_responses(404, 500, 503))
