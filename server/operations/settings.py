@@ -28,6 +28,7 @@ _READ_ELSEWHERE = (
 
 ProtocolName = Literal[
     "native",
+    "live",
     "libretranslate",
     "deepl",
     "deeplx",
@@ -361,6 +362,18 @@ class Settings(BaseSettings):
         Path | None,
         Field(description="folder of uploaded and translated documents; unset: the system's temporary folder"),
     ] = None
+    max_live_sessions: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=100_000,
+            description="sessions of live translation, half of them of one client (API key or address); more "
+            "receive 429",
+        ),
+    ] = 200
+    live_idle_seconds: Annotated[
+        float, Field(gt=0, le=604_800, description="seconds without input until a live session ends")
+    ] = 300.0
     max_unread_megabytes: Annotated[
         int,
         Field(

@@ -3,7 +3,7 @@
 import logging
 import math
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from fastapi import FastAPI, Request
@@ -166,12 +166,8 @@ async def _on_kvasir_error(request: Request, error: Exception) -> JSONResponse:
 
 async def _on_invalid_body(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    found = error.errors()
-    problems = [_describe(problem) for problem in found[:_MAX_PROBLEMS]]
-    if len(found) > len(problems):
-        problems.append(f"and {len(found) - len(problems)} more")
-    error_format = _format_of(request)
-    return _response(error_format, _status(InvalidRequest, error_format), InvalidRequest.code, "; ".join(problems), {})
+    error_format, message = _format_of(request), describe_problems(error.errors())
+    return _response(error_format, _status(InvalidRequest, error_format), InvalidRequest.code, message, {})
 
 
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
@@ -196,6 +192,14 @@ async def _on_unfinished_body(request: Request, _: Exception) -> JSONResponse:
     return error_response(
         ClientGone("the client closed the connection before the end of the body"), _format_of(request)
     )
+
+
+def describe_problems(found: Sequence[Mapping[str, object]]) -> str:
+    """Describe problems that pydantic found."""
+    problems = [_describe(problem) for problem in found[:_MAX_PROBLEMS]]
+    if len(found) > len(problems):
+        problems.append(f"and {len(found) - len(problems)} more")
+    return "; ".join(problems)
 
 
 def _describe(problem: Mapping[str, object]) -> str:
