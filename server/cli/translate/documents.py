@@ -64,7 +64,7 @@ def translate_document_file(
         with InProcessRewrite(source, unfinished, kind, _DOCUMENT_LIMITS) as steps:
             size = await steps.measure()
             await translate_document(steps, translate, size, advance)
-            stats.texts, stats.translated_texts = size.num_texts, steps.num_translated
+            stats.texts, stats.translated_texts = size.num_texts, steps.counts.num_translated
 
     pool_options = PoolOptions(
         replicas=-(-(options.threads or usable_cpus()) // len(bundles)),

@@ -165,7 +165,7 @@ def _answer(job: DocumentJob) -> DocumentAnswer:
         num_units=job.num_units,
         num_characters=job.num_characters,
         num_texts=job.num_texts,
-        num_translated=job.report.num_translated,
+        num_translated=None if job.report.counts is None else job.report.counts.num_translated,
         seconds_remaining=job.seconds_remaining,
         error=error,
         details=_details(job.report),
