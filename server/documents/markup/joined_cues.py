@@ -71,7 +71,7 @@ class _Place:
 
     head: int
     cue: Cue
-    around: tuple[str, ...]  # tags, and the name of a speaker
+    around: tuple[str, ...]  # tags, such as the name of a speaker
     follows: bool  # it is the first of its cue, and nothing else is between it and the last unit of the cue before
     has_times: bool  # of its words, or syllables
 
@@ -154,7 +154,7 @@ def _places(units: Sequence[Unit]) -> Iterator[_Place | None]:
             head, cue = heads[-1], unit.layer[heads[-1]].cue
         position = unit.end
         has_times = any(TIME.fullmatch(item.raw) for item in unit.items)
-        yield None if cue is None else _Place(head, cue, tuple(item.raw for item in around), follows, has_times)
+        yield None if cue is None else _Place(head, cue, tuple(item.raw for item in around if not LEAD.match(item.raw)), follows, has_times)
 
 
 def _may_follow(before: _Place | None, behind: _Place | None) -> bool:
