@@ -118,9 +118,14 @@ def joined_captions(texts: Sequence[str], may_join: Sequence[bool]) -> list[rang
     return groups
 
 
-def between(text: str, following: str) -> str:
-    """Return what stands between two captions of a sentence: a blank, unless their script has none."""
-    return "" if _ENDS_UNSPACED.search(text) and _BEGINS_UNSPACED.match(following) else " "
+def with_dividers(captions: Sequence[str]) -> str:
+    """Return captions as one text, with a `DIVIDER` in front of each but the first."""
+    return captions[0] + "".join(f"{divider(text, other)}{other}" for text, other in pairwise(captions))
+
+
+def divider(text: str, following: str) -> str:
+    """Return what stands between two captions of a sentence: a `DIVIDER` behind a blank, if their script has blanks."""
+    return DIVIDER if _ENDS_UNSPACED.search(text) and _BEGINS_UNSPACED.match(following) else f" {DIVIDER}"
 
 
 def cuts(text: str, captions: Sequence[Caption], language: str, limits: ReadingLimits) -> list[int]:
@@ -133,6 +138,8 @@ def cuts(text: str, captions: Sequence[Caption], language: str, limits: ReadingL
     *parts, last = text.split(DIVIDER)
     plain = "".join((*parts, last))
     number = len(captions) - 1
+    if not number:
+        return []
     places = list(accumulate(map(len, parts)))
     if len(places) != number:
         total = sum(each.num_characters for each in captions) or 1

@@ -51,6 +51,7 @@ class TranslationRequest:
     format: TextFormat = "text"
     markup: MarkupOptions = NO_MARKUP_OPTIONS
     bypass_cache: bool = False
+    joins_lines: bool | None = None  # translate texts together that one sentence runs over; None: as the server does
     in_background: bool = False  # part of a document: however short, it is processed in threads
 
     @property

@@ -26,7 +26,7 @@ from server.documents.markup.cues import TIME, CueMarkup, Line, lines_of
 from server.documents.markup.item_rewriting import rewritten
 from server.documents.markup.items import Cue, Item, Kind
 from server.documents.markup.units import Unit
-from server.text.captions import LEAD, READING_SPEED, Caption, ReadingLimits, between, cuts, joined_captions
+from server.text.captions import LEAD, READING_SPEED, Caption, ReadingLimits, cuts, divider, joined_captions
 from server.text.readers.units import DIVIDER
 
 _MAX_BYTES = 5_000_000
@@ -71,7 +71,7 @@ class _Place:
 
     head: int
     cue: Cue
-    around: tuple[str, ...]  # tags, such as the name of a speaker
+    styles: tuple[str, ...]  # tags, such as the name of a speaker
     follows: bool  # it is the first of its cue, and nothing else is between it and the last unit of the cue before
     has_times: bool  # of its words, or syllables
 
@@ -154,7 +154,8 @@ def _places(units: Sequence[Unit]) -> Iterator[_Place | None]:
             head, cue = heads[-1], unit.layer[heads[-1]].cue
         position = unit.end
         has_times = any(TIME.fullmatch(item.raw) for item in unit.items)
-        yield None if cue is None else _Place(head, cue, tuple(item.raw for item in around if not LEAD.match(item.raw)), follows, has_times)
+        styles = tuple(item.raw for item in around if not LEAD.match(item.raw))
+        yield None if cue is None else _Place(head, cue, styles, follows, has_times)
 
 
 def _may_follow(before: _Place | None, behind: _Place | None) -> bool:
@@ -163,7 +164,7 @@ def _may_follow(before: _Place | None, behind: _Place | None) -> bool:
         return False
     first, second = before.cue, behind.cue
     is_soon = first.start < second.start <= first.end + _MAX_GAP_SECONDS and first.end <= second.end
-    return behind.follows and is_soon and (before.around, first.place) == (behind.around, second.place)
+    return behind.follows and is_soon and (before.styles, first.place) == (behind.styles, second.place)
 
 
 def _by_cue(places: Sequence[_Place | None], numbers: Iterable[int]) -> Counter[int]:
@@ -190,7 +191,7 @@ def _joined(units: Sequence[Unit], texts: Sequence[str]) -> Fragment:
     nodes: list[Inline] = []
     for unit, text, before in zip(units, texts, ("", *texts), strict=False):
         if before:
-            nodes.append(between(before, text) + DIVIDER)
+            nodes.append(divider(before, text))
         unit.fragment = _with_keys_from(unit.fragment, len(places))
         nodes += unit.fragment
         places |= {key + len(places): place for key, place in unit.places.items()}

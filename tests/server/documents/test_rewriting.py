@@ -15,7 +15,7 @@ class Windows:
     """A document with these windows of fragments; it keeps their translations."""
 
     def __init__(self, *windows: list[Fragment]) -> None:
-        self.num_translated = 7
+        self.counts = DocumentCounts(num_translated=7)
         self._windows = list(windows)
         self.translations: list[list[Fragment]] = []
 
