@@ -4,6 +4,7 @@ A sentence is translated as one text with a `DIVIDER` between its captions. Alig
 translation; from there each cut moves to the best place near by.
 """
 
+import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +44,6 @@ _LAST_WORD = regex.compile(r"[\w.\-'’]*\w(?=\W*\Z)")
 _LAST_MARK = regex.compile(r"(?:([\p{Sentence_Terminal}…‥])|[,;:،、，；：)\]»”–—-])[\"'’”»)\]]*\Z")
 
 # Costs of a cut, in words that it is moved from where alignment puts it, and of characters that are too many there.
-READING_SPEED = 17.0  # characters a second
 _REACH = 2  # words
 _SEEN = 40  # characters before a cut
 _SENTENCE_BONUS, _PUNCTUATION_BONUS = 2.5, 1.5
@@ -57,7 +57,7 @@ class ReadingLimits:
 
     line_characters: int = 42
     num_lines: int = 2
-    characters_per_second: float = READING_SPEED
+    characters_per_second: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from server.translation.token_counts import TokenCounts
 
 # html and xml keep their tags; text keeps everything that is not words.
 TextFormat = Literal["text", "html", "xml"]
+TextContext = Literal["none", "lines"]  # of each text: itself, or the texts around it
 
 
 @dataclass(frozen=True, slots=True)

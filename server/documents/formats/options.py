@@ -3,6 +3,8 @@
 import csv
 from dataclasses import dataclass, fields
 
+READING_SPEED, MAX_READING_SPEED = 17.0, 100.0  # characters a second
+
 
 @dataclass(frozen=True, slots=True)
 class FormatOptions:

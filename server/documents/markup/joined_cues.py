@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import regex
 
+from server.documents.formats.options import READING_SPEED
 from server.documents.fragment import (
     Atom,
     CountedRewrite,
@@ -26,7 +27,7 @@ from server.documents.markup.cues import TIME, CueMarkup, Line, lines_of
 from server.documents.markup.item_rewriting import rewritten
 from server.documents.markup.items import Cue, Item, Kind
 from server.documents.markup.units import Unit
-from server.text.captions import LEAD, READING_SPEED, Caption, ReadingLimits, cuts, divider, joined_captions
+from server.text.captions import LEAD, Caption, ReadingLimits, cuts, divider, joined_captions
 from server.text.readers.units import DIVIDER
 
 _MAX_BYTES = 5_000_000
