@@ -289,8 +289,8 @@ class Settings(BaseSettings):
     join_lines: Annotated[
         bool,
         Field(
-            description="texts of a request are lines of one text, such as captions, in requests without `context`: those "
-            "that one sentence runs over are translated together"
+            description="texts of a request are lines of one text, such as captions, in requests without `context`: "
+            "those that one sentence runs over are translated together"
         ),
     ] = False
     shortlist: Annotated[
