@@ -48,7 +48,7 @@ _REACH = 2  # words
 _SEEN = 40  # characters before a cut
 _SENTENCE_BONUS, _PUNCTUATION_BONUS = 2.5, 1.5
 _BOUND_COST = 3.0
-_PER_LONG_CHARACTER, _PER_FAST_CHARACTER = 0.2, 0.1
+_PER_LONG_CHARACTER, _PER_FAST_CHARACTER = 0.5, 0.25
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,8 @@ class JoinedLines:
         if not self._is_divided(group):
             return [translation]
         sources = [self.texts[index] for index in group]
+        if translation == with_dividers(self.words[group.start : group.stop]):
+            return sources
         captions = divided(translation, [Caption(len(self.words[index])) for index in group], language, _LIMITS)
         return [_in_lines(source, text, language) for source, text in zip(sources, captions, strict=True)]
 
