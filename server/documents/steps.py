@@ -108,6 +108,7 @@ class DocumentSteps:
 
     def _begin(self, *, is_written: bool) -> CountedRewrite:
         self._files.close()
+        self.counts = DocumentCounts()
         read = self._files.enter_context(self._source.open("rb"))
         written = self._files.enter_context(self._sink.open("wb")) if is_written else None
         self._steps = self._files.enter_context(closing(self._kind.rewrite(read, written, self._limits)))

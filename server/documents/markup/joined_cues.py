@@ -107,7 +107,9 @@ class _Cues:
             its_units = units[group.start : group.stop]
             if len(group) == 1:
                 results.append(translation)
-            elif translation == fragment:
+                continue
+            self.counts["captions_joined"] += len(group)
+            if translation == fragment:
                 results += [unit.fragment for unit in its_units]
             else:
                 results += self._divided(translation, captions[group.start : group.stop])
@@ -130,7 +132,6 @@ class _Cues:
         shown = [node if isinstance(node, str) else _NOT_A_START.sub("x", _visible((node,))) for node in translation]
         nodes = [node.replace(DIVIDER, "") if isinstance(node, str) else node for node in translation]
         places = cuts("".join(shown), captions, self._language, self._limits)
-        self.counts["captions_joined"] += len(captions)
         self.counts["caption_cuts"] += len(places)
         return _filled(_split(nodes, [len(text.replace(DIVIDER, "")) for text in shown], places))
 
