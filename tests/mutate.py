@@ -1,8 +1,8 @@
-"""Do the tests notice a wrong program? `make mutate FILES="server/engine/scheduler.py ..."` changes files at random.
+"""Do the tests notice a wrong program? `python -m tests.mutate server/engine/scheduler.py ...` changes files at random.
 
 Each mutant is one change by an operator of cosmic-ray (a comparison, a number, `and` for `or`, ...), in a copy of the
 project. The narrow tests of its file run in a forked process, which has imported the libraries already. Mutants that no
-test notices are printed; docs/decisions/mutants.md lists the known ones with their reasons.
+test notices are printed. `pip install -c constraints.txt cosmic-ray==8.7.0` first, and set `OMP_NUM_THREADS=1`.
 """
 
 import argparse
@@ -65,7 +65,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_WORKERS}/test_call_feeder.py",
     ),
     "server/operations/model_set.py": ("tests/server/operations/test_model_loading.py",),
-    "server/engine/search_group.py": (
+    "server/engine/batch.py": (
         f"{_ENGINE}/test_engine.py",
         f"{_ENGINE}/test_failing_options.py",
         f"{_DECODING}/test_any_options.py",

@@ -19,7 +19,7 @@ from server.cli.translate.stats import OfflineStats
 from server.documents.formats.options import MAX_READING_SPEED, READING_SPEED, FormatOptions, split_columns
 from server.interface.decoding_options import DecodingOptions
 from server.operations.defaults import DEFAULT_MODEL
-from server.workers.sentence_cache import DEFAULT_MAX_SENTENCES
+from server.workers.cache import DEFAULT_MAX_SENTENCES
 
 
 @with_options(DecodingOptions)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from server.documents.formats.options import NO_FORMAT_OPTIONS, FormatOptions
 from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
 from server.interface.errors import InvalidRequest
-from server.workers.sentence_cache import DEFAULT_MAX_SENTENCES
+from server.workers.cache import DEFAULT_MAX_SENTENCES
 
 # Options whose results only JSON can contain.
 _DETAILS = (

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from server.engine.kv_cache import CrossKeysValues, KVCache, RowIndices
-from server.engine.token_lists import TokenLists
+from server.engine.shortlist import TokenLists
 from server.interface.request import Pooling, TokenIds
 
 

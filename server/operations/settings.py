@@ -18,7 +18,7 @@ from server.operations.defaults import DEFAULT_MODEL, DEFAULT_PIVOT
 from server.operations.network import UNIX_CLIENT, is_loopback, is_network
 from server.translation.glossary_store import DEFAULT_MAX_BYTES as DEFAULT_GLOSSARY_BYTES
 from server.translation.limits import TranslationLimits
-from server.workers.sentence_cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENCES
+from server.workers.cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENCES
 
 ENVIRONMENT_PREFIX = "KVASIR_"
 # Read by the packages library and kernels, by `kvasir mcp` and by deploy/ray_serve.py.

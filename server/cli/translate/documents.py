@@ -24,9 +24,8 @@ from server.translation.pipeline import Pipeline
 from server.translation.router import Router
 from server.translation.service import AUTO, TranslationOutcome, TranslationService
 from server.translation.types import TranslationRequest
-from server.workers.engine_pool import EnginePool
-from server.workers.pool_options import PoolOptions
-from server.workers.sentence_cache import CachedEngineClient
+from server.workers.cache import CachedEngineClient
+from server.workers.pool import EnginePool, PoolOptions
 
 _UNBOUNDED_SENTENCES = 1 << 30  # windows limit the queue
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bundle import tensors as names
 from bundle.loading import Bundle
 from export.exporter import export_decoder, export_encoder
-from export.graphs.shapes import describe_shapes
+from export.graphs.layers import describe_shapes
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
 from model.layers import DecoderLayer

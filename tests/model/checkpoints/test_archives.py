@@ -12,7 +12,7 @@ import pytest
 
 from model.checkpoints import archives
 from model.checkpoints.archives import extract, is_archive
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError
 from model.families.pickled_checkpoint import load_pickled
 
 if sys.version_info >= (3, 14):

@@ -5,9 +5,9 @@ import pytest
 
 from library.home import Home
 from library.pull import PullOptions, pull
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.archives import require_files
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.hugging_face_files import find_checkpoint, read_weight_file
-from model.checkpoints.regular_files import require_files
 
 
 @pytest.mark.parametrize("name", ["config.json", "model/model.bin"])

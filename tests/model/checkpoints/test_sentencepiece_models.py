@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
 
-from model.checkpoints.errors import CheckpointError
-from model.checkpoints.sentencepiece_models import all_pieces, open_sentencepiece
+from model.checkpoints.checkpoint import CheckpointError
+from model.families.tokenizers import all_pieces, open_sentencepiece
 
 _PIECES = (("<unk>", 2), ("<s>", 3), ("▁", 1), ("river", 1))
 

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSeq2SeqLM
 
 from benchmarks.quality.random_models import FAMILIES, random_model
-from model.checkpoints.hugging_face_files import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError
 from model.families.registry import read_checkpoint
 from tests.model.families.greedy_answers import greedy_answers
 

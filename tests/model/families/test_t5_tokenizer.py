@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from model.checkpoints.hugging_face_files import CheckpointFolder, Settings
-from model.families.t5.tokenizer import t5_languages
+from model.families.t5 import t5_languages
 
 
 @pytest.mark.parametrize("damaged", [None, "<2de>", 3, [], [None], {}, {"content": 3}])

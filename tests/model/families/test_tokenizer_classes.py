@@ -8,9 +8,9 @@ import pytest
 from transformers import NllbTokenizer, RobertaTokenizer
 
 from bundle.loading import Bundle
-from export.bundle_description import describe_bundle
-from export.tokenizer_checks import require_tokenizer
-from model.checkpoints.hugging_face_files import CheckpointError
+from export.checks import require_tokenizer
+from export.exporter import describe_bundle
+from model.checkpoints.checkpoint import CheckpointError
 from model.families.registry import read_checkpoint
 from server.text.tokenizers.registry import open_tokenizer
 from server.text.tokenizers.tokenizer import Tokenizer

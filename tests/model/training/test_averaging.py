@@ -4,7 +4,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from model.training.averaging import average_weights
+from model.training.trainer import average_weights
 
 
 def test_the_average_is_the_mean_of_each_weight(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.training.batches import epoch_indices, token_batches
+from model.training.corpus import epoch_indices, token_batches
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=200)
 

@@ -1,6 +1,6 @@
 import torch
 
-from model.training.decoding import decode_greedily
+from model.training.validation import decode_greedily
 from tests.model.random_models import small_model
 
 MARIAN = {"decoder_start_token_id": 0, "suppressed_token_ids": (0, 3)}

@@ -1,6 +1,6 @@
 import torch
 
-from model.training.loss import label_loss
+from model.training.validation import label_loss
 
 PADDING = 6
 

@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from model.training.schedules import learning_rate
 from model.training.settings import Schedule
+from model.training.trainer import learning_rate
 
 
 @pytest.mark.parametrize("schedule", ["inverse-square-root", "cosine"])

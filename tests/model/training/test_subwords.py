@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from model.training.subwords import SubwordSplitter
+from model.training.trainer import SubwordSplitter
 from model.training.vocabulary import JointVocabulary, best_split, train_vocabulary
 from tests.model.training.toy_text import WORDS
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from bundle.shortlist import Shortlist
-from server.engine.listed_tokens import ListedTokens
+from server.engine.shortlist import ListedTokens
 
 
 def test_a_list_has_the_first_tokens_those_of_the_source_and_a_multiple_of_eight() -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 
 from kernels.cache_moves import SOURCE_PLACE_UNIT
-from server.engine.source_rows import SourceRows
+from server.engine.kv_cache import SourceRows
 
 
 def test_rows_with_their_own_sources_have_lengths_as_places() -> None:

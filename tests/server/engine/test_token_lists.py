@@ -2,7 +2,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from server.engine.kv_cache import CacheShapes, KVCache
-from server.engine.token_lists import TokenLists
+from server.engine.shortlist import TokenLists
 
 
 class Listed:

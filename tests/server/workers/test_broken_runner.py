@@ -15,8 +15,7 @@ from server.interface.errors import EngineFailed
 from server.interface.request import Request, Timings
 from server.operations.defaults import DEFAULT_MODEL
 from server.text.tokenizers.registry import open_tokenizer
-from server.workers.messages import AdmissionMessage, EngineSettings, SubmitMessage
-from server.workers.process_main import BrokenRunner, _Worker
+from server.workers.process_main import AdmissionMessage, BrokenRunner, EngineSettings, SubmitMessage, _Worker
 from tests.fakes.sentence_params import sentence_params
 
 _update = StepCandidates.update

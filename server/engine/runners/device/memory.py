@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from server.engine.cache_memory import lazy_zeros
+from server.engine.kv_cache import lazy_zeros
 
 
 @dataclass(frozen=True, slots=True)

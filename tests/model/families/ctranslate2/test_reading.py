@@ -8,10 +8,10 @@ import torch
 from sentencepiece import SentencePieceProcessor
 
 from benchmarks.in_process import InProcessEngine
+from export.checks import require_tokenizer
 from export.exporter import export_bundle
-from export.int8.rounding import rounding_of_weights
-from export.tokenizer_checks import require_tokenizer
-from model.checkpoints.errors import CheckpointError
+from export.int8.steps import rounding_of_weights
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.weights import build_model
 from model.families.ctranslate2.binary import Variables, read_variables
 from model.families.registry import read_checkpoint

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from export.tokenizer_checks import require_tokenizer
-from model.checkpoints.errors import CheckpointError
+from export.checks import require_tokenizer
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
 from tests.model.families.family_checkpoints import write_family

@@ -1,4 +1,4 @@
-from model.families.marian.language_tokens import language_tokens
+from model.families.marian.hugging_face import language_tokens
 
 
 def test_two_tokens_of_one_macro_language_keep_a_code_each() -> None:

@@ -14,8 +14,7 @@ from benchmarks.random_marian_files import (
     write_binary,
     write_random_model,
 )
-from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
 from tests.model.families.marian.numpy_marian import NumpyMarian

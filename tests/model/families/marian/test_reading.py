@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from model.checkpoints.hugging_face_files import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
 from model.positions import sinusoidal_positions

@@ -5,7 +5,7 @@ import torch
 from transformers import MarianMTModel
 
 from model.checkpoints.weights import build_model
-from model.families.marian.writing import write_marian
+from model.families.marian.hugging_face import write_marian
 from model.families.registry import read_checkpoint
 from model.transformer import Transformer
 from tests.model.random_models import small_model

@@ -7,9 +7,8 @@ import pytest
 import torch
 from ctranslate2.converters import OpenNMTPyConverter
 
-from export.checkpoint_checks import ExportError, with_checked_tasks
-from export.tokenizer_checks import require_tokenizer
-from model.checkpoints.errors import CheckpointError
+from export.checks import ExportError, require_tokenizer, with_checked_tasks
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
 from model.positions import sinusoidal_positions

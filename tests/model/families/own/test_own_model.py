@@ -9,9 +9,9 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from model.checkpoints.hugging_face_files import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.weights import build_model
-from model.families.own.reading import read_own_model
+from model.families.own import read_own_model
 from model.positions import sinusoidal_positions
 
 # PyTorch warns about models that it cannot run on nested tensors.
