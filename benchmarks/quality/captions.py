@@ -69,13 +69,13 @@ def main(
             "whole": [[text] for text in _translated_whole(loaded, [source for source, _ in pairs])],
         }
         scores: dict[str, tuple[float, float]] = {}
-        for way, captions in ways.items():
-            texts, references = list(map(" ".join, captions)), [[reference for _, reference in pairs]]
+        for way, translations in ways.items():
+            texts, references = list(map(" ".join, translations)), [[reference for _, reference in pairs]]
             scores[way] = (
                 bleu.corpus_score(texts, references).score,
                 chrf.corpus_score(texts, references).score,
             )
-            number = sum(map(len, captions))
+            number = sum(map(len, translations))
             print(f"| {file.name} | {len(pairs)} | {number} | {way} | {scores[way][0]:.1f} | {scores[way][1]:.1f} |")
         parts, joined, whole = scores.values()
         returned = [100 * (each - low) / (high - low) for low, each, high in zip(parts, joined, whole, strict=True)]
@@ -91,7 +91,7 @@ def main(
 
 
 def _captions(sentence: str, chance: random.Random) -> Captions:
-    """Return a sentence cut at word boundaries, at random, but with as many characters as fit on the average half."""
+    """Return a sentence in captions: more than half full, they end at random, and before they are too long."""
     words = sentence.split()
     captions = [words[0]]
     for word in words[1:]:
@@ -161,7 +161,7 @@ def _distances(
 
 def _aligned(pairs: Sequence[tuple[str, str]], number: int) -> list[NDArray[np.int64]]:
     """Return the source word of each target word of the first `number` pairs."""
-    words = [[_WORD.findall(side.lower()) for side in pair] for pair in pairs]
+    words = [(_WORD.findall(source.lower()), _WORD.findall(target.lower())) for source, target in pairs]
     words = [(source, target) for source, target in words if source and target]
     ids: dict[str, int] = {}
     coded = [[np.array([ids.setdefault(word, len(ids)) for word in side]) for side in pair] for pair in words]
@@ -187,8 +187,9 @@ def _aligned(pairs: Sequence[tuple[str, str]], number: int) -> list[NDArray[np.i
 
 
 def _prior(num_source: int, num_target: int) -> NDArray[np.float64]:
-    places = np.linspace(0, 1, num_target)[:, None] - np.linspace(0, 1, num_source)[None]
-    return np.exp(-_TENSION * np.abs(places))
+    """Return the preference of each target word for source words that are as far from the beginning."""
+    distances: NDArray[np.float64] = np.linspace(0, 1, num_target)[:, None] - np.linspace(0, 1, num_source)[None]
+    return np.exp(-_TENSION * np.abs(distances))
 
 
 if __name__ == "__main__":

@@ -35,7 +35,6 @@ _MAX_GAP_SECONDS = 1.2  # in which a sentence goes on
 _LINE_BREAK = regex.compile(r"(?:\r\n|\n|\r)\Z")
 _NOT_A_START = regex.compile(r"[\s\p{Lo}]")  # a caption may begin behind the one, and in front of the other
 
-
 # Reads the lines of a file as items, in which a break with a `cue` is in front of each caption.
 FileItems = Callable[[Sequence[Line]], Iterator[Item]]
 
@@ -92,6 +91,7 @@ class _Cues:
         self, units: Sequence[Unit], is_held: bool
     ) -> Generator[list[Fragment], list[Fragment], Sequence[Fragment]]:
         """Yield the texts of units, those of one sentence joined, and return the translation of each unit."""
+        self._second_lines = {}  # ids are those of other units in each window
         places = list(_places(units))
         texts = [" ".join(_visible(unit.fragment).split()) for unit in units]
         groups = [range(index, index + 1) for index in range(len(units))]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from server.documents.fragment import Atom, Fragment, Wrap
+from server.documents.fragment import Atom, DocumentCounts, Fragment, Wrap
 from server.documents.rewriting import Translate, translate_document
 from server.documents.steps import DocumentSize
 from server.interface.errors import DeadlineExceeded, InvalidDocument, QueueFull
