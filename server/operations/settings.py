@@ -286,6 +286,13 @@ class Settings(BaseSettings):
             "keep their source"
         ),
     ] = "flag"
+    join_lines: Annotated[
+        bool,
+        Field(
+            description="texts of a request are lines of one text, such as captions, in requests without `context`: "
+            "those that one sentence runs over are translated together"
+        ),
+    ] = False
     shortlist: Annotated[
         bool,
         Field(
@@ -507,6 +514,7 @@ class Settings(BaseSettings):
             default_beam_size=self.default_beam_size,
             max_timeout_seconds=self.request_timeout_seconds,
             if_already_target=self.if_already_target,
+            joins_lines=self.join_lines,
             repair=self.repair,
             min_quality=self.min_quality,
             on_low_quality=self.on_low_quality,
