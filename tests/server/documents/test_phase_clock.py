@@ -1,4 +1,4 @@
-from server.documents.phase_clock import PhaseClock
+from server.documents.job_store import PhaseClock
 
 
 def test_phases_follow_each_other_and_add_up_to_the_time_in_all() -> None:

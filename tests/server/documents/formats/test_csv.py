@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from server.documents.formats.csv_delimiter import DELIMITERS, detect_delimiter
+from server.documents.formats.csv import DELIMITERS, detect_delimiter
 from server.documents.formats.options import FormatOptions
 from server.documents.formats.registry import format_of
 from server.documents.rewriting import Translate

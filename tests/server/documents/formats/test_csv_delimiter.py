@@ -1,6 +1,6 @@
 import pytest
 
-from server.documents.formats.csv_delimiter import check_delimiter, detect_delimiter
+from server.documents.formats.csv import check_delimiter, detect_delimiter
 from server.interface.errors import InvalidRequest
 
 

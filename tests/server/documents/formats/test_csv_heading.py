@@ -1,6 +1,6 @@
 import pytest
 
-from server.documents.formats.csv_heading import Heading, read_heading
+from server.documents.formats.csv import Heading, read_heading
 from server.interface.errors import InvalidDocument
 
 

@@ -8,8 +8,8 @@ from docx.text.paragraph import Paragraph
 from pdfminer.layout import LTPage
 
 from server.documents.formats.options import FormatOptions
+from server.documents.formats.pdf import read_pages
 from server.documents.formats.registry import format_of
-from server.documents.input.pdf_pages import read_pages
 from server.interface.errors import DocumentTooComplex, InvalidDocument
 from tests.server.documents.documents import LOUD, SAME, translated
 from tests.server.documents.pdf import line, pdf

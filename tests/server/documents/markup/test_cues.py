@@ -5,8 +5,7 @@ from functools import partial
 import pytest
 
 from server.documents.markup.cues import CueMarkup, Line, lines_of, raw
-from server.documents.markup.items import Item, Kind
-from server.documents.markup.units import Unit, find_units
+from server.documents.markup.items import Item, Kind, Unit, find_units
 from server.interface.errors import InvalidDocument
 
 _MARKUP = CueMarkup(re.compile(r"(</?(?:[bi]|v [^>]*)>|<[0-9:.]+>|\{[^}]*\})"))

@@ -2,7 +2,7 @@ import io
 
 from lxml import etree
 
-from server.documents.markup.docx_writing import DocxWriter, Paragraph, Run
+from server.documents.formats.pdf import DocxWriter, Paragraph, Run
 from tests.server.documents.documents import unpacked
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"

@@ -3,9 +3,8 @@ from dataclasses import replace
 import pytest
 
 from server.documents.fragment import AllFragments, Fragment, Inline, Wrap
-from server.documents.input.density import Density
-from server.documents.markup.item_rewriting import escaped_texts, rewritten
-from server.documents.markup.items import Item, Kind
+from server.documents.input.limits import Density
+from server.documents.markup.items import Item, Kind, escaped_texts, rewritten
 from server.interface.errors import DocumentTooComplex
 
 _MODULE = "server.documents.markup.item_rewriting."

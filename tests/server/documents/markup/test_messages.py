@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server.documents.fragment import Atom, Fragment, Wrap, joined
-from server.documents.markup.messages import fragment_parts
 from server.documents.rewriting import Translate
+from server.documents.steps import fragment_parts
 from tests.server.documents.documents import LOUD, LOUD_PLAIN, translated
 
 _WORDS = st.sampled_from(("one dog", "many dogs", "it's here", "{n}", " ", "#", ""))

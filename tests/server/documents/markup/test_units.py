@@ -1,8 +1,7 @@
 import pytest
 
 from server.documents.fragment import Atom, Fragment, Wrap
-from server.documents.markup.items import Item, Kind
-from server.documents.markup.units import find_units, inner_items
+from server.documents.markup.items import Item, Kind, find_units, inner_items
 from server.interface.errors import DocumentTooComplex
 
 OPEN, CLOSE, BREAK, MARK = (Item(kind) for kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK, Kind.MARK))
