@@ -4,12 +4,16 @@ from dataclasses import dataclass
 
 from bundle.manifest import Shapes
 from server.interface.client_identity import limits_of_client
-from server.interface.decoding_options import MAX_BEAM_SIZE, DecodingOptions
-from server.interface.detail_options import DetailOptions
+from server.interface.decoding_options import (
+    MAX_BEAM_SIZE,
+    DecodingOptions,
+    DetailOptions,
+    KeepOrTranslate,
+    OnLowQuality,
+    check_options,
+)
 from server.interface.errors import InvalidRequest, TextTooLong
-from server.interface.option_checks import check_options
 from server.interface.request import Sampling, SentenceParams, num_hypotheses_held
-from server.interface.text_options import KeepOrTranslate, OnLowQuality
 from server.translation.types import TranslationRequest
 
 

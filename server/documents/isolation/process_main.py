@@ -29,8 +29,7 @@ from server.documents.isolation.messages import (
     parse_frame,
 )
 from server.documents.steps import DocumentSteps
-from server.interface.errors import DocumentTooLarge, KvasirError, StorageFull
-from server.interface.storage import is_full
+from server.interface.errors import DocumentTooLarge, KvasirError, StorageFull, means_storage_full
 
 _BATCH_FRAGMENTS = 2000
 _BATCH_CHARACTERS = 200_000
@@ -126,7 +125,7 @@ class _DocumentServer:
                 return steps.counts
         except OSError as error:
             if sink.stat().st_size < limits.max_uncompressed_bytes:
-                if is_full(error):
+                if means_storage_full(error):
                     raise StorageFull("the server has no space left for this document; retry later") from error
                 raise
             raise DocumentTooLarge(

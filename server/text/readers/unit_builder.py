@@ -24,6 +24,8 @@ _INVISIBLE = re.compile(
     "(?<=\\S)[\u00ad\u2060\ufeff]+(?=\\S)|(?<=\\d)[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+(?=[-\u2013:/.,\\d])"
 )
 
+_MAY_BE_INVISIBLE = re.compile("[\u00ad\u061c\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+
 # Tags of plain text: in pairs around words, or alone.
 _TAG = regex.compile(r"</?(?:(?P<name>[A-Za-z][\w:.-]*+)(?:\s[^<>\n]*+)?|(?P<name>\d++)\s?)/?>")
 # A tag without attributes between words, which names an element, a key or a value: a word of the sentence.
@@ -358,7 +360,8 @@ class UnitBuilder:
                 self._mark(DIVIDER)
                 self._plain(other)
             return
-        text = self._without_second_space(self.unknown.with_plainer_forms(_INVISIBLE.sub("", text)))
+        visible = text if text.isascii() or _MAY_BE_INVISIBLE.search(text) is None else _INVISIBLE.sub("", text)
+        text = self._without_second_space(self.unknown.with_plainer_forms(visible))
         if self.collapses_space and text:
             text = self._collapsed(text)
         if not text:

@@ -17,9 +17,13 @@ from server.http.responses.download import download
 from server.http.responses.error_formats import ErrorBody
 from server.http.responses.errors import error_responses
 from server.http.state import ServerState, server_state
-from server.interface.decoding_options import MAX_BEAM_SIZE, DecodingOptions
-from server.interface.detail_options import MAX_LENGTH_PENALTY
-from server.interface.text_options import KeepOrTranslate, OnLowQuality
+from server.interface.decoding_options import (
+    MAX_BEAM_SIZE,
+    MAX_LENGTH_PENALTY,
+    DecodingOptions,
+    KeepOrTranslate,
+    OnLowQuality,
+)
 from server.translation.types import KeepReason, TranslationRequest
 
 router = APIRouter(prefix="/v1/documents", tags=["documents"])
