@@ -20,9 +20,7 @@ _PROLOG_BYTES = 1_000_000
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _CODES = ("bpt", "ept", "it", "ph", "ut")  # hold markup of the program that wrote the file, not text
 _TIME = "%Y%m%dT%H%M%SZ"
-_SIGNS = {"\\": "\\", "t": "\t", "n": "\n", "r": "\r"}
-_ESCAPED = re.compile(r"\\([\\tnr])")
-_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+_BREAKS = re.compile(r"[\t\r\n]+")
 
 
 def check_file(path: Path, name: str) -> None:
@@ -104,7 +102,7 @@ def write_segments(kind: str, memory: Memory, segments: Iterable[Segment], file:
     elif kind == "tsv":
         for each in segments:
             fields = (each.source, each.target, *(() if each.context is None else (each.context,)))
-            file.write("\t".join(field.translate(_ESCAPES) for field in fields) + "\n")
+            file.write("\t".join(_BREAKS.sub(" ", field) for field in fields) + "\n")
     else:
         catalogue = polib.POFile(wrapwidth=0)
         catalogue.metadata = {"Language": next(iter(memory.targets), ""), "Content-Type": "text/plain; charset=utf-8"}
@@ -175,8 +173,8 @@ def _tsv_lines(path: Path, name: str) -> Iterator[list[str] | None]:
                     f"{name}, line {number}: must be a source, a translation and perhaps a context, separated by tabs. "
                     f"Given: {len(fields)} fields"
                 )
-            unescaped = [_ESCAPED.sub(lambda match: _SIGNS[match[1]], field).strip() for field in fields]
-            yield unescaped if unescaped[0] and unescaped[1] else None
+            fields = [field.strip() for field in fields]
+            yield fields if fields[0] and fields[1] else None
 
 
 def _catalogue(path: Path, name: str) -> polib.POFile:
