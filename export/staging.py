@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bundle.manifest import MANIFEST_FILE
-from export.checkpoint_checks import ExportError
+from export.checks import ExportError
 from model.temporary_folders import delete_abandoned, temporary_folder
 
 _PREFIX = ".kvasir-export-"

@@ -14,8 +14,7 @@ from mcp_types import ToolAnnotations
 from pydantic import BaseModel, Field
 
 from kvasir_client import calls
-from kvasir_client.async_client import AsyncClient
-from kvasir_client.client import POLL_SECONDS
+from kvasir_client.client import POLL_SECONDS, AsyncClient
 from kvasir_client.errors import KvasirError
 from kvasir_client.options import DocumentOptions, Options
 

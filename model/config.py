@@ -59,7 +59,7 @@ class TransformerConfig:
     num_decoder_layers: int = 6
     """0: the model is an encoder only."""
     decoder: DecoderKind = "self_attention"
-    """First sub-layer of decoder layers; "ssru" is a recurrent unit whose state does not grow (`model.ssru`)."""
+    """First sub-layer of decoder layers; "ssru" is a recurrent unit whose state does not grow (`model.layers`)."""
 
     dropout: float = 0.1
     """Dropout of sub-layer outputs and embeddings."""

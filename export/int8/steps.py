@@ -7,6 +7,8 @@ column keeps its numbers if they fit; every other column gets steps of its own.
 import numpy as np
 from numpy.typing import NDArray
 
+from model.checkpoints.checkpoint import Checkpoint
+
 _LARGEST = 127  # symmetric: -127 ... 127
 _LARGEST_PAIR = 128
 # The smallest number of a column is at most this multiple of its step.
@@ -80,3 +82,18 @@ def _exact_steps(weight: NDArray[np.float32], steps: NDArray[np.float32]) -> NDA
         is_exact = (np.rint(weight[:, columns] / sizes) * sizes == weight[:, columns]).all(axis=0)
         exact[columns[is_exact]] = sizes[is_exact]
     return exact
+
+
+def rounding_of_weights(checkpoint: Checkpoint) -> float:
+    """Return the change of embeddings and weights of products in an int8 bundle: its RMS divided by theirs.
+
+    The steps of both differ, because sums of the native operators must fit into 16 bits.
+    """
+    changes = squares = 0.0
+    for name, tensor in checkpoint.weights.items():
+        if name.endswith(("_proj.weight", ".embedding.weight")):
+            weight: NDArray[np.float32] = tensor.float().numpy().T
+            quantized, scales = quantize_in_pairs(weight)
+            changes += float(np.square(quantized * scales - weight).sum())
+            squares += float(np.square(weight).sum())
+    return float(np.sqrt(changes / squares)) if squares else 0.0

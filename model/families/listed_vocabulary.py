@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.checkpoints.checkpoint import SourceTemplate, TokenizerFiles
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError, SourceTemplate, TokenizerFiles
 from model.checkpoints.hugging_face_files import read_settings
 
 _PAIR = ("source.spm", "target.spm")

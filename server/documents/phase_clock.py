@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from server.documents.fragment import Fragment
+from server.documents.fragment import DocumentCounts, Fragment
 from server.documents.rewriting import RewriteSteps
 from server.documents.steps import DocumentSize
 
@@ -36,9 +36,9 @@ class TimedSteps:
         self._phases = phases
 
     @property
-    def num_translated(self) -> int:
-        """Number of texts that differ from their source."""
-        return self._steps.num_translated
+    def counts(self) -> DocumentCounts:
+        """Counts of the document so far."""
+        return self._steps.counts
 
     async def measure(self) -> DocumentSize:
         """Read the whole document and return its size."""

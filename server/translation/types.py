@@ -22,6 +22,7 @@ from server.translation.token_counts import TokenCounts
 
 # html and xml keep their tags; text keeps everything that is not words.
 TextFormat = Literal["text", "html", "xml"]
+TextContext = Literal["none", "lines"]  # of each text: itself, or the texts around it
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class TranslationRequest:
     format: TextFormat = "text"
     markup: MarkupOptions = NO_MARKUP_OPTIONS
     bypass_cache: bool = False
+    joins_lines: bool | None = None  # translate texts together that one sentence runs over; None: as the server does
     in_background: bool = False  # part of a document: however short, it is processed in threads
 
     @property

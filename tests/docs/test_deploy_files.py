@@ -11,22 +11,9 @@ import yaml
 
 from server.operations.settings import Settings, unknown_variables
 from tests.architecture.project_files import ROOT, text_of
-from tests.docs.fenced_blocks import SAME_AS, blocks_of
 
 UNIT = "deploy/kvasir.service"
 PROGRAM = "/opt/kvasir/bin/kvasir"
-
-
-def test_the_page_has_every_file_but_those_of_other_pages() -> None:
-    copied = {block.value for block in blocks_of("docs/deployment.md") if block.mark == SAME_AS}
-    assert copied == {f"deploy/{path.name}" for path in (ROOT / "deploy").iterdir() if path.is_file()} - {
-        "deploy/compose.monitoring.yaml",
-        "deploy/compose.proxy.yaml",
-        "deploy/pin_hashes.py",
-        "deploy/ray_serve.py",
-        "deploy/requirements-build.txt",
-        "deploy/requirements.txt",
-    }
 
 
 def test_the_compose_file_builds_the_image_and_drains_before_it_is_killed() -> None:

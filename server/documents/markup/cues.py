@@ -8,30 +8,17 @@ from typing import NamedTuple
 import regex
 
 from server.documents.markup.html_elements import name_in_text
-from server.documents.markup.items import Item, Kind
+from server.documents.markup.items import Cue, Item, Kind
 from server.documents.markup.line_wrapping import wrap_like
 from server.documents.markup.units import Unit
 from server.interface.errors import InvalidDocument
-from server.text.segmentation.sentences import sentences
+from server.text.captions import LEAD, is_end
 
 _LINE_END = re.compile(r"(\r\n|\n|\r)")
 _MAX_CUE_CHARACTERS = 30_000
 _MAX_DEPTH = 64  # of tags in each other
-
-# In front of the words of a speaker, and not part of them: a dash, or the marks of live captions.
-_LEAD = regex.compile(r"(?:[-‐‑–—―•]++(?!\d)|(?:>|＞|&gt;){2,})\s*+")
-# A word of a name has a capital letter, or a letter of a script without them.
-_NAME_WORD = r"[\p{Lu}\p{Lt}\p{Lo}\p{N}#][\w.'’#-]*+"
-_NAME = rf"{_NAME_WORD}(?:\s{_NAME_WORD}){{0,3}}+(?:\s?[(\[（][^()\[\]（）]{{1,40}}[)\]）])?+\s?(?::(?=\s|\Z)|：)"
-_NOTE = r"(?:[♩-♬🎵🎶]|(?<!\S)#(?!\S))"
-_SPEAKER = regex.compile(rf"{_LEAD.pattern}|[(\[（［【〔*]|{_NOTE}|{_NAME}")
-_APART = regex.compile(rf"[(\[（［【〔][^()\[\]]*+[)\]）］】〕]|\*[^*]++\*|.*{_NOTE}|{_NAME}")  # a line on its own
-_SENTENCE_END = regex.compile(r"([\p{Sentence_Terminal}…‥])[\p{Pe}\p{Pf}\"'’]*+\Z")
-# One speaker's words in quotation marks, or interrupted, and then those of the next.
-_OTHER_SPEAKS = regex.compile(r".*(?:[\p{Pf}»\"]\n[\p{Pi}«„\"]|(?:--|[–—])\n\W*+\p{Lu})")
-_MAYBE_END = ".…‥"  # also behind abbreviations and hesitation
-_LATIN = regex.compile(r"\p{Latin}")
-_LANGUAGE, _JUDGED = "en", 80  # of the rules; characters on both sides of a line end
+_NUMBER, _FRACTION = re.compile("[0-9]++"), re.compile(r"[0-9][,.，．。][0-9]++[^0-9]*\Z")
+_MAX_DIGITS = 6  # of hours, minutes or seconds
 
 # Of SubStation Alpha, which players of SubRip support too: {\i1} … {\i0}, {\c&H0000FF&} … {\c}, and {\r} for all.
 _OVERRIDE = regex.compile(r"\\(fn|r|[1-4]?[a-z]+)([^\\{}]*+)", regex.IGNORECASE)
@@ -39,7 +26,7 @@ _SWITCHES, _RESET_ALL = ("b", "i", "p", "s", "u"), "r"
 _DRAWING = regex.compile(r"\{[^{}]*\\p(\d)")  # switches between text and shapes
 _ELEMENT = regex.compile(r"<([a-z]++)[.\s>]")
 _VOICE = regex.compile(r"</?v[.\s>]")  # a speaker of WebVTT
-_TIME = regex.compile(r"<\d[\d:.]*+>|\{\\k[^{}]*+\}", regex.IGNORECASE)  # inside a cue, one after the other
+TIME = regex.compile(r"<\d[\d:.]*+>|\{\\k[^{}]*+\}", regex.IGNORECASE)  # inside a cue, one after the other
 
 
 class Line(NamedTuple):
@@ -65,18 +52,36 @@ def raw(lines: Sequence[Line]) -> str:
     return "".join(line.text + line.end for line in lines)
 
 
+def cue_head(head: str, start: str, end: str, place: str) -> Item:
+    """Return all that stands in front of the text of a cue, with its times: hours, minutes, seconds, fractions."""
+    return Item(Kind.BREAK, head, cue=Cue(_seconds(start), _seconds(end), place.strip()))
+
+
+def _seconds(time: str) -> float:
+    """Return a time such as `1:02:03.5` in seconds. With four numbers or behind a comma, the last is a fraction."""
+    numbers = [number[:_MAX_DIGITS] for number in _NUMBER.findall(time)]
+    has_fraction = len(numbers) > 3 or _FRACTION.search(time) is not None
+    fraction = float(f"0.{numbers.pop()}") if has_fraction else 0.0
+    return fraction + sum(float(number) * (1, 60, 3600)[power] for power, number in enumerate(reversed(numbers[:3])))
+
+
 class CueMarkup:
     """Markup inside the cues of a format. `tag` has one group around all of it.
 
-    `read` and `write` translate between a text and its form in a file.
+    `read` and `write` translate between a text and its form in a file, where `line_break` divides lines.
     """
 
     def __init__(
-        self, tag: re.Pattern[str], read: Callable[[str], str] = str, write: Callable[[str], str] = str
+        self,
+        tag: re.Pattern[str],
+        read: Callable[[str], str] = str,
+        write: Callable[[str], str] = str,
+        line_break: str = "\n",
     ) -> None:
         self._tag = tag
         self._read = read
         self.write = write
+        self.line_break = line_break
 
     def items(self, lines: Sequence[Line], number: int) -> Iterator[Item]:
         """Yield the lines of a cue as items; `number` is that of its first line, for errors.
@@ -92,7 +97,7 @@ class CueMarkup:
         if not any(any(map(str.isalpha, text)) for text in texts):
             yield Item(Kind.BREAK, raw(lines))  # a file may have nothing else
             return
-        are_apart = [*(_are_apart(text, following) for text, following in pairwise(texts)), True]
+        are_apart = [*(is_end(text, following) for text, following in pairwise(texts)), True]
         depth, begins = 0, True
         for line, its_items, is_apart in zip(lines, items, are_apart, strict=True):
             if line.is_blank:
@@ -113,13 +118,18 @@ class CueMarkup:
             yield Item(Kind.BREAK if is_apart else Kind.TEXT, line.text[start + len(text) :] + line.end, " ")
             begins = is_apart
 
-    def wrapped(self, unit: Unit, written: str) -> str:
-        """Divide a translation into as many lines as its source, of similar lengths. Times stay in their order."""
-        times = iter([item.raw for item in unit.items if item.kind is Kind.ATOM and _TIME.fullmatch(item.raw)])
-        written = _TIME.sub(lambda time: next(times, time[0]), written)
+    def wrapped(self, unit: Unit, written: str, line_break: str = "", max_characters: int = 0) -> str:
+        """Divide a translation into as many lines as its source, of similar lengths. Times stay in their order.
+
+        A source of one line gets a second one with a `line_break` if it has more than `max_characters`.
+        """
+        times = iter([item.raw for item in unit.items if item.kind is Kind.ATOM and TIME.fullmatch(item.raw)])
+        written = TIME.sub(lambda time: next(times, time[0]), written)
         breaks = [
             item.raw for item in unit.items if item.kind is Kind.TEXT and item.text == " " and item.raw.strip(" ")
         ]
+        if not breaks and line_break and len(self._read(self._tag.sub("", written))) > max_characters:
+            return wrap_like(self._words(written), [1, 1], [line_break], self._may_begin)
         if not breaks:
             return written
         lengths = [0]
@@ -128,7 +138,10 @@ class CueMarkup:
                 lengths.append(0)
             else:
                 lengths[-1] += len(item.text)
-        return wrap_like(self._words(written), lengths, breaks, lambda word: not _LEAD.match(self._tag.sub("", word)))
+        return wrap_like(self._words(written), lengths, breaks, self._may_begin)
+
+    def _may_begin(self, word: str) -> bool:
+        return not LEAD.match(self._tag.sub("", word))
 
     def _items_of_lines(self, lines: Sequence[Line]) -> Iterator[list[Item]]:
         """Yield the items of each line, without the white space at its ends."""
@@ -156,7 +169,7 @@ class CueMarkup:
             if not begins or item.kind is not Kind.TEXT:
                 yield item
                 continue
-            lead = _LEAD.match(item.raw)
+            lead = LEAD.match(item.raw)
             words = item.raw if lead is None else item.raw[lead.end() :]
             if lead is not None:
                 yield Item(Kind.BREAK, lead[0])
@@ -172,31 +185,6 @@ class CueMarkup:
             words[-1] += first
             words += others
         return words
-
-
-def _are_apart(text: str, following: str) -> bool:
-    """Return whether a line does not go on in the following one."""
-    end = _SENTENCE_END.search(text)
-    return (
-        _SPEAKER.match(following) is not None
-        or _APART.fullmatch(text) is not None
-        or _OTHER_SPEAKS.match(f"{text}\n{following}") is not None
-        or (end is not None and (end[1] not in _MAYBE_END or _is_end(text, following)))
-    )
-
-
-def _is_end(text: str, following: str) -> bool:
-    """Return whether a full stop or an ellipsis ends a sentence: not before a small letter or behind an abbreviation.
-
-    Abbreviations are those of the rules for texts of unknown languages, which know the Latin script.
-    """
-    if next(filter(str.isalpha, following), "").islower():
-        return False
-    text, following = text[-_JUDGED:], following[:_JUDGED]
-    if _LATIN.search(text) is None:
-        return True
-    lengths = (len(each.before + each.text + each.after) for each in sentences(f"{text} {following}", _LANGUAGE))
-    return not {len(text), len(text) + 1}.isdisjoint(accumulate(lengths))
 
 
 def _without_marks_in_words(items: Sequence[Item]) -> list[Item]:
@@ -237,7 +225,7 @@ def _kinds(tags: Sequence[str]) -> list[Kind]:
 
 
 def _kind(tag: str) -> Kind:
-    if tag.startswith("{") or _TIME.fullmatch(tag):
+    if tag.startswith("{") or TIME.fullmatch(tag):
         return Kind.ATOM
     if _VOICE.match(tag):
         return Kind.BREAK

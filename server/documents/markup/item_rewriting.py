@@ -27,6 +27,8 @@ WriteText = Callable[[str], str]
 # Returns the function that writes the texts of one unit. Called once a unit: what it finds there serves all texts.
 TextWriter = Callable[[Unit], WriteText]
 Finish = Callable[[Unit, str], str]
+# Yields the fragments of units, as those of all of a document that is held, and returns a translation for each unit.
+Translated = Callable[[Sequence[Unit], bool], Generator[list[Fragment], list[Fragment], Sequence[Fragment]]]
 
 
 def escaped_texts(unit: Unit) -> WriteText:
@@ -49,17 +51,27 @@ def _unchanged(_: Unit, written: str) -> str:
     return written
 
 
+def _one_by_one(units: Sequence[Unit], is_held: bool) -> Generator[list[Fragment], list[Fragment], Sequence[Fragment]]:
+    return (yield as_window([unit.fragment for unit in units], is_held=is_held))
+
+
 def rewritten(
-    items: Iterable[Item], text_writer: TextWriter, finish: Finish = _unchanged, *, is_held: bool = False
+    items: Iterable[Item],
+    text_writer: TextWriter,
+    finish: Finish = _unchanged,
+    translated: Translated = _one_by_one,
+    *,
+    is_held: bool = False,
 ) -> Generator[list[Fragment], list[Fragment], str]:
     """Yield the fragments of these items, receive their translations, and return the items written with them.
 
     Reads `items` in windows, or at once if the document `is_held`. `text_writer` writes the strings of a fragment;
-    `finish` receives the whole of a changed fragment with its markup. Raises `DocumentTooComplex`.
+    `finish` receives the whole of a changed fragment with its markup; `translated` exchanges the units of a window for
+    their translations. Raises `DocumentTooComplex`.
     """
     written: list[str] = []
     for window in _windows(items, sys.maxsize if is_held else _WINDOW_ITEMS):
-        part = yield from _rewritten_window(window, text_writer, finish, is_held)
+        part = yield from _rewritten_window(window, text_writer, finish, translated, is_held)
         written.append(part)
     return "".join(written)
 
@@ -86,13 +98,13 @@ def _windows(items: Iterable[Item], num_items: int) -> Iterator[list[Item]]:
 
 
 def _rewritten_window(
-    items: Sequence[Item], text_writer: TextWriter, finish: Finish, is_held: bool
+    items: Sequence[Item], text_writer: TextWriter, finish: Finish, translated: Translated, is_held: bool
 ) -> Generator[list[Fragment], list[Fragment], str]:
     layers: list[tuple[Sequence[Item], list[Unit]]] = []
     _collect(items, layers)
-    fragments = [unit.fragment for _, units in layers for unit in units]
+    everything = [unit for _, units in layers for unit in units]
 
-    remaining = iter((yield as_window(fragments, is_held=is_held)) if fragments else ())
+    remaining = iter((yield from translated(everything, is_held)) if everything else ())
     results = {id(layer): [(unit, next(remaining)) for unit in units] for layer, units in layers}
 
     def write_items(layer: Sequence[Item]) -> str:

@@ -40,6 +40,14 @@ class Kind(Enum):
     MARK = auto()  # lies inside the text and is no part of it: a comment, a bookmark
 
 
+class Cue(NamedTuple):
+    """When a caption begins and ends, in seconds, and what tells it from others at the same time: a style, a region."""
+
+    start: float
+    end: float
+    place: str = ""
+
+
 class Item(NamedTuple):
     """One piece of markup: `raw` as written, `text` as a reader sees it. A tuple: a page has a hundred thousand.
 
@@ -53,6 +61,7 @@ class Item(NamedTuple):
     inner: tuple["Item", ...] = ()
     after: str = ""  # written behind `inner`
     name: str = ""  # of an HTML element with a meaning for the words around it
+    cue: Cue | None = None  # of the text behind a break
 
 
 def text_items(raw: str, *, collapses_space: bool = True) -> Iterator[Item]:

@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 
 from model.training.record import markdown, read_record
-from tests.model.training.toy_runs import train
-from tests.model.training.toy_text import toy_settings
+from tests.model.training.toy_runs import toy_settings, train
 
 
 def _written(folder: Path, *entries: dict[str, float]) -> Path:

@@ -8,8 +8,7 @@ import torch
 
 from model.training.settings import DataFile
 from model.training.trainer import Trainer
-from tests.model.training.toy_runs import stop_after, train
-from tests.model.training.toy_text import toy_settings
+from tests.model.training.toy_runs import stop_after, toy_settings, train
 
 
 def test_a_folder_of_other_settings_is_refused(data: Path, tmp_path: Path) -> None:

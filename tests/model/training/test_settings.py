@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from model.training.settings import DataFile
-from tests.model.training.toy_text import toy_settings
+from tests.model.training.toy_runs import toy_settings
 
 
 @pytest.mark.parametrize(

@@ -47,5 +47,5 @@ def test_texts_are_counted_with_their_equals_and_translated_ones_if_they_differ(
             assert steps.measure() == DocumentSize(3, 14, 4)
             assert steps.advance(None) == [("One.",), ("Two.",), ("Three.",)]
             assert steps.advance([("Eins.",), ("Two.",), ("Drei.",)]) is None
-            assert steps.num_translated == 3
+            assert steps.counts.num_translated == 3
         assert sink.read_text(encoding="utf-8") == "Eins.\nTwo.\n12\nEins.\nDrei.\n"
