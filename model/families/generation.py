@@ -33,7 +33,7 @@ class GenerationSettings:
     """Settings of a checkpoint by the rules of transformers.
 
     `config` is config.json, where a missing setting has the default of the model's class. `generation` is
-    generation_config.json. Only if there is no such file, config.json has the settings of generation too.
+    generation_config.json. Without that file, config.json has the settings of generation too.
     """
 
     config: Settings
