@@ -185,13 +185,7 @@ def bart_config(
             output_bias=architecture.output_bias,
             max_source_tokens=max_tokens,
             max_target_tokens=max_tokens,
-            pad_token_id=settings.padding,
-            eos_token_id=settings.token("eos_token_id"),
-            decoder_start_token_id=settings.decoder_start,
-            bos_token_id=config.optional_integer("bos_token_id"),
-            suppressed_token_ids=settings.suppressed,
-            forced_first_token_id=settings.forced_first,
-            forced_eos=settings.forces_end,
+            **settings.tokens(),
         )
 
 
