@@ -52,7 +52,7 @@ def pytest_sessionfinish() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Give temporary files a folder of their own, of processes that tests start as well; no document may be left."""
-    from server.documents.input.work_folder import remove_abandoned_folders
+    from server.documents.input.uploads import remove_abandoned_folders
 
     folder = tmp_path_factory.mktemp("t", numbered=False)
     before = tempfile.tempdir

@@ -119,11 +119,11 @@ _TESTS: dict[str, tuple[str, ...]] = {
     ),
     "server/text/readers/html.py": (f"{_READERS}/test_markup.py",),
     "server/text/readers/unit_builder.py": (f"{_READERS}/test_markup.py", f"{_READERS}/test_plain_text.py"),
-    "server/documents/markup/units.py": (
+    "server/documents/markup/items.py": (
         "tests/server/documents/test_random_paragraphs.py",
         f"{_FORMATS}/test_text_files.py",
     ),
-    "server/documents/markup/item_rewriting.py": (
+    "server/documents/markup/items.py": (
         "tests/server/documents/test_dense_documents.py",
         f"{_FORMATS}/test_text_files.py",
     ),

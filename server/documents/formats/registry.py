@@ -26,7 +26,7 @@ from server.documents.formats import (
     xliff,
     xlsx,
 )
-from server.documents.formats.csv_delimiter import check_delimiter
+from server.documents.formats.csv import check_delimiter
 from server.documents.formats.options import NO_FORMAT_OPTIONS, FormatOptions
 from server.documents.fragment import CountedRewrite, Rewrite
 from server.documents.input.encoding import check_encoding

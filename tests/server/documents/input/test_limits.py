@@ -1,7 +1,6 @@
 import pytest
 
-from server.documents.input.density import Density
-from server.documents.input.limits import FileLimits
+from server.documents.input.limits import Density, FileLimits
 from server.interface.errors import DocumentTooComplex
 
 _DENSITY = Density(2, 10)
