@@ -9,7 +9,7 @@ import pytest
 
 from server.engine.decoding.constrained import ConstrainedBeamSearch, PhraseState, RequiredPhrases, bank_sizes
 from server.engine.decoding.search import SearchLimits
-from server.interface.request import Completion, FinishReason, Tokens
+from server.interface.request import Completion, FinishReason
 from server.interface.word_tokens import WordTokens
 from tests.fakes.engine import END, FakeEngine, LogProbs, Table, Tokens, random_table, request, spelled_out
 from tests.fakes.reference_search import everything
