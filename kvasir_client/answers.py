@@ -342,6 +342,15 @@ class DocumentDetails:
 
 
 @dataclass(frozen=True, slots=True)
+class CaptionCounts:
+    """Captions of subtitles that were joined, the cuts that divided them again, and captions too fast to read."""
+
+    joined: int
+    cuts: int
+    too_fast: int
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """State of a document. `status` is "queued", "translating", "done" or "error"; `progress` is 0 to 1.
 
@@ -358,6 +367,7 @@ class Document:
     num_characters: int
     num_texts: int = 0
     num_translated: int | None = None
+    captions: CaptionCounts | None = None
     seconds_remaining: float | None = None
     error: ErrorInfo | None = None
     details: DocumentDetails | None = None

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -15,6 +16,7 @@ from server.documents.jobs import FinishedDocument
 from server.http.unread_bytes import UnreadBytes
 from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining, QueueFull
+from server.live.session import LiveSessions
 from server.operations.activity import Activity
 from server.operations.api_keys.key_file import ApiKey
 from server.operations.api_keys.key_gate import Charge, KeyGate
@@ -55,6 +57,7 @@ class ServerState:
     tracing: Tracing | None = field(init=False)  # None: no traces are recorded
     documents: DocumentStore = field(init=False)
     models: ModelSet = field(init=False)
+    live: LiveSessions = field(init=False)
     activity: Activity = field(default_factory=Activity)
     unread: UnreadBytes = field(init=False)  # responses being sent
     expected: UnreadBytes = field(init=False)  # responses with many details whose requests are running
@@ -74,6 +77,8 @@ class ServerState:
         self.glossary_memory = UnreadBytes(glossary_bytes, "glossaries in requests")
         self.models = ModelSet(self.settings, ModelLoader(self.settings, self.metrics), self._serve_with)
         self.documents = DocumentStore(self.settings.document_options, self._document_finished)
+        self.live = LiveSessions(self.settings.max_live_sessions, self.settings.live_idle_seconds, time.monotonic)
+        self.metrics.watch_live_sessions(self.live.__len__)
         self.metrics.watch_documents(self.documents.__len__)
 
     @property

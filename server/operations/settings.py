@@ -11,8 +11,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from server.documents.input.limits import MEGABYTE, FileLimits
 from server.documents.isolation.process import ProcessLimits
 from server.documents.job_store import StoreOptions
-from server.interface.decoding_options import MAX_BEAM_SIZE
-from server.interface.text_options import KeepOrTranslate, OnLowQuality
+from server.interface.decoding_options import MAX_BEAM_SIZE, KeepOrTranslate, OnLowQuality
 from server.operations.cpu_count import usable_cpus
 from server.operations.defaults import DEFAULT_MODEL, DEFAULT_PIVOT
 from server.operations.network import UNIX_CLIENT, is_loopback, is_network
@@ -29,6 +28,7 @@ _READ_ELSEWHERE = (
 
 ProtocolName = Literal[
     "native",
+    "live",
     "libretranslate",
     "deepl",
     "deeplx",
@@ -286,6 +286,13 @@ class Settings(BaseSettings):
             "keep their source"
         ),
     ] = "flag"
+    join_lines: Annotated[
+        bool,
+        Field(
+            description="texts of a request are lines of one text, such as captions, in requests without `context`: "
+            "those that one sentence runs over are translated together"
+        ),
+    ] = False
     shortlist: Annotated[
         bool,
         Field(
@@ -362,6 +369,18 @@ class Settings(BaseSettings):
         Path | None,
         Field(description="folder of uploaded and translated documents; unset: the system's temporary folder"),
     ] = None
+    max_live_sessions: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=100_000,
+            description="sessions of live translation, half of them of one client (API key or address); more "
+            "receive 429",
+        ),
+    ] = 200
+    live_idle_seconds: Annotated[
+        float, Field(gt=0, le=604_800, description="seconds without input until a live session ends")
+    ] = 300.0
     max_unread_megabytes: Annotated[
         int,
         Field(
@@ -495,6 +514,7 @@ class Settings(BaseSettings):
             default_beam_size=self.default_beam_size,
             max_timeout_seconds=self.request_timeout_seconds,
             if_already_target=self.if_already_target,
+            joins_lines=self.join_lines,
             repair=self.repair,
             min_quality=self.min_quality,
             on_low_quality=self.on_low_quality,

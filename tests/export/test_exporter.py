@@ -15,9 +15,8 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[att
 
 from bundle import tensors as names
 from bundle.loading import Bundle, check_graph, load_bundle
-from bundle.manifest import MANIFEST_FILE
+from bundle.manifest import MANIFEST_FILE, REQUIRED_TOKENIZER_FILES, TARGET_SENTENCEPIECE_FILE
 from bundle.tensors import Precision
-from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES, TARGET_SENTENCEPIECE_FILE
 from export.checks import ExportError
 from export.exporter import export_bundle
 from export.graphs.external_weights import MIN_DEFERRED_BYTES

@@ -21,7 +21,7 @@ from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
 from model.layers import DecoderLayer
 from model.transformer import Transformer
-from server.engine.decoding.cross_attention import attention_weights
+from server.engine.decoding.token_recorder import attention_weights
 from tests.export.graph_runs import (
     EagerGraphs,
     OnnxGraphs,
