@@ -1,12 +1,15 @@
 import json
 from collections.abc import Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from starlette.testclient import TestClient, WebSocketDenialResponse
+from starlette.testclient import TestClient, WebSocketDenialResponse, WebSocketTestSession
 from starlette.websockets import WebSocketDisconnect
 
 from server.http.app import create_app
+from server.live.session import committed_text
 from server.operations.api_keys.key_file import KeyFile, KeyLimits
 from server.operations.settings import Settings
 
@@ -22,16 +25,23 @@ def client() -> Iterator[TestClient]:
         yield client
 
 
-def _until(socket: object, key: str) -> list[dict[str, object]]:
+@contextmanager
+def _left(client: TestClient, path: str = LIVE) -> Iterator[WebSocketTestSession]:
+    """Open a session that its client leaves. The test client cancels the application then."""
+    with suppress(CancelledError), client.websocket_connect(path) as socket:
+        yield socket
+
+
+def _until(socket: WebSocketTestSession, key: str) -> list[dict[str, object]]:
     """Return events up to the first that has this key."""
     events: list[dict[str, object]] = []
     while not events or key not in events[-1]:
-        events.append(socket.receive_json())  # type: ignore[attr-defined]
+        events.append(socket.receive_json())
     return events
 
 
 def _committed(events: list[dict[str, object]]) -> str:
-    return "".join(piece["text"] for event in events for piece in event.get("committed", ()))  # type: ignore[union-attr]
+    return "".join(map(committed_text, events))
 
 
 def test_text_that_grows_is_translated_over_a_websocket(client: TestClient) -> None:
@@ -99,23 +109,32 @@ def test_simple_clients_send_requests_and_read_events(client: TestClient) -> Non
     assert client.post(path, json={"append": "Good morning. Where is"}).status_code == 204
     assert client.post(path, json={"replace_from": 999, "text": "x"}).status_code == 422
     assert client.post(path, json={"append": " the station?"}).status_code == 204
-    assert client.delete(path).status_code == 204
-    lines = client.get(path).text.splitlines() if client.get("/v1/limits") else []
+    with ThreadPoolExecutor() as threads:
+        reading = threads.submit(client.get, path, headers={"Last-Event-ID": "0"})
+        while not reading.running():
+            pass
+        server = client.app.state.server  # type: ignore[attr-defined]
+        while not server.num_in_flight:  # until it reads
+            pass
+        assert client.delete(path).status_code == 204
+        answer = reading.result()
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    lines = answer.text.splitlines()
     events = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
-    if events:  # the session may have ended before it was read
-        assert _committed(events) == "Guten Morgen. Wo ist der Bahnhof?"
-        assert events[-1] == {"end": "final"}
+    assert _committed(events) == "Guten Morgen. Wo ist der Bahnhof?"
+    assert events[-1] == {"end": "final"}
+    assert [line for line in lines if line.startswith("id: ")]
     assert client.post(path, json={"append": "x"}).status_code == 404
 
 
 def test_sessions_are_bounded_and_a_closed_socket_makes_room(client: TestClient) -> None:
-    with client.websocket_connect(LIVE) as first, client.websocket_connect(LIVE) as second:
+    with _left(client) as first, _left(client) as second:
         first.receive_json()
         second.receive_json()
         refused = client.post(LIVE)
         assert (refused.status_code, refused.json()["error"]["code"]) == (429, "queue_full")
         assert b"kvasir_live_sessions 2.0" in client.get("/metrics").content
-    with client.websocket_connect(LIVE) as third:
+    with _left(client) as third:
         third.receive_json()
 
 
@@ -127,7 +146,7 @@ def test_with_api_keys_a_session_needs_one_and_is_charged(tmp_path: Path) -> Non
         with pytest.raises(WebSocketDenialResponse) as refused, client.websocket_connect(LIVE):
             pass
         assert refused.value.status_code == 401
-        with client.websocket_connect(f"{LIVE}&api_key={text}") as socket:
+        with _left(client, f"{LIVE}&api_key={text}") as socket:
             session = socket.receive_json()["session"]
             socket.send_json({"append": "Good morning. "})
             _until(socket, "committed")
