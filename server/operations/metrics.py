@@ -141,7 +141,7 @@ class Metrics:
         )
         self._kept_sentences = Counter(
             "kvasir_kept_sentences_total",
-            "Texts and sentences whose source was kept. reason: no_words, already_in_target_language or low_quality.",
+            "Texts and sentences that were left untranslated. reason: no_words, already_in_target_language or low_quality.",
             ("reason",),
             registry=registry,
         )
@@ -153,7 +153,7 @@ class Metrics:
         )
         self._low_quality = Counter(
             "kvasir_low_quality_sentences_total",
-            "Sentences with a quality below min_quality, flagged or kept.",
+            "Sentences with a quality below min_quality, flagged or left untranslated.",
             registry=registry,
         )
         self._documents = Counter(

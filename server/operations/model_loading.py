@@ -19,10 +19,9 @@ from server.text.language_detection import Detector
 from server.text.language_identifier import load_identifier
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation.glossary_store import GlossaryStore
-from server.workers.engine_pool import EnginePool
+from server.workers.cache import CachedEngineClient
 from server.workers.on_demand_engine import OnDemandEngine
-from server.workers.pool_options import PoolOptions
-from server.workers.sentence_cache import CachedEngineClient
+from server.workers.pool import EnginePool, PoolOptions
 from server.workers.thread_lending import ThreadLending
 
 _log = logging.getLogger("kvasir")

@@ -21,8 +21,7 @@ from server.translation.generation import GenerationRequest
 from server.translation.pipeline import Pipeline
 from server.translation.router import Router
 from server.translation.types import TranslationRequest
-from server.workers.memory_budget import MemoryBudget
-from server.workers.on_demand_engine import OnDemandEngine
+from server.workers.on_demand_engine import MemoryBudget, OnDemandEngine
 
 _log = logging.getLogger("kvasir")
 

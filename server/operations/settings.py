@@ -11,14 +11,13 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from server.documents.input.limits import MEGABYTE, FileLimits
 from server.documents.isolation.process import ProcessLimits
 from server.documents.job_store import StoreOptions
-from server.interface.decoding_options import MAX_BEAM_SIZE
-from server.interface.text_options import KeepOrTranslate, OnLowQuality
+from server.interface.decoding_options import MAX_BEAM_SIZE, KeepOrTranslate, OnLowQuality
 from server.operations.cpu_count import usable_cpus
 from server.operations.defaults import DEFAULT_MODEL, DEFAULT_PIVOT
 from server.operations.network import UNIX_CLIENT, is_loopback, is_network
 from server.translation.glossary_store import DEFAULT_MAX_BYTES as DEFAULT_GLOSSARY_BYTES
 from server.translation.limits import TranslationLimits
-from server.workers.sentence_cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENCES
+from server.workers.cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENCES
 
 ENVIRONMENT_PREFIX = "KVASIR_"
 # Read by the packages library and kernels, by `kvasir mcp` and by deploy/ray_serve.py.
@@ -287,6 +286,13 @@ class Settings(BaseSettings):
             "keep their source"
         ),
     ] = "flag"
+    join_lines: Annotated[
+        bool,
+        Field(
+            description="texts of a request are lines of one text, such as captions, in requests without `context`: "
+            "those that one sentence runs over are translated together"
+        ),
+    ] = False
     shortlist: Annotated[
         bool,
         Field(
@@ -508,6 +514,7 @@ class Settings(BaseSettings):
             default_beam_size=self.default_beam_size,
             max_timeout_seconds=self.request_timeout_seconds,
             if_already_target=self.if_already_target,
+            joins_lines=self.join_lines,
             repair=self.repair,
             min_quality=self.min_quality,
             on_low_quality=self.on_low_quality,

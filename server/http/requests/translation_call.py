@@ -9,7 +9,7 @@ from server.http.raw_headers import header
 from server.http.requests.api_keys import charge
 from server.http.requests.disconnect import unless_disconnected
 from server.http.state import RequestRecord, request_record, server_state
-from server.interface.detail_options import DetailOptions
+from server.interface.decoding_options import DetailOptions
 from server.translation.service import TranslationOutcome, TranslationService
 from server.translation.types import TranslationRequest, TranslationResult
 

@@ -34,8 +34,8 @@ from server.interface.errors import (
     TryLater,
     UnknownDocument,
     UnsupportedFormat,
+    means_storage_full,
 )
-from server.interface.storage import is_full
 from server.text.unicode_text import replace_lone_surrogates
 
 _log = logging.getLogger("kvasir")
@@ -174,13 +174,13 @@ async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     if isinstance(error.__cause__, ClientDisconnect):  # FastAPI raises 400 from it
         return await _on_unfinished_body(request, error.__cause__)
-    if is_full(error.__cause__):  # FastAPI takes every exception of a form for an error of the client
+    if means_storage_full(error.__cause__):  # FastAPI takes every exception of a form for an error of the client
         return await _on_file_error(request, cast(Exception, error.__cause__))
     return http_error_response(error, request.method, _format_of(request))
 
 
 async def _on_file_error(request: Request, error: Exception) -> JSONResponse:
-    if not is_full(error):
+    if not means_storage_full(error):
         raise error
     _log.error("storage full", extra={"cause": str(error)})
     full = StorageFull("the server has no space left for uploads; retry later, or ask its operator")

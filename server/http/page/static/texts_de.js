@@ -68,6 +68,7 @@ export default {
   "files.sending": "Wird gesendet: {percent}",
   "files.done": "Auf {language}",
   "files.someDone": "Auf {language}: {changed} von {texts} Texten",
+  "files.captions": "Verbundene Untertitel: {joined}; Schnitte: {cuts}; zu lang für ihre Lesezeit: {fast}",
   "files.download": "Herunterladen",
   "files.translated": "{name} ist übersetzt",
   "files.cancel": "Abbrechen",

@@ -68,6 +68,7 @@ export default {
   "files.sending": "Sending: {percent}",
   "files.done": "In {language}",
   "files.someDone": "In {language}: {changed} of {texts} texts",
+  "files.captions": "Captions joined: {joined}; cuts: {cuts}; longer than their time to read them: {fast}",
   "files.download": "Download",
   "files.translated": "{name} is translated",
   "files.cancel": "Cancel",

@@ -68,6 +68,7 @@ export default {
   "files.sending": "Enviando: {percent}",
   "files.done": "En {language}",
   "files.someDone": "En {language}: {changed} de {texts} textos",
+  "files.captions": "Subtítulos unidos: {joined}; cortes: {cuts}; demasiado largos para leerlos a tiempo: {fast}",
   "files.download": "Descargar",
   "files.translated": "{name} está traducido",
   "files.cancel": "Cancelar",

@@ -68,6 +68,7 @@ export default {
   "files.sending": "Envoi : {percent}",
   "files.done": "Langue : {language}",
   "files.someDone": "Langue : {language}, {changed} textes sur {texts}",
+  "files.captions": "Sous-titres réunis : {joined} ; coupes : {cuts} ; trop longs pour être lus à temps : {fast}",
   "files.download": "Télécharger",
   "files.translated": "{name} est traduit",
   "files.cancel": "Annuler",
