@@ -75,7 +75,7 @@ class TextOutput:
                 continue
             [part, *others] = sentence.parts or (None,)
             if isinstance(part, Restored) and not others and not part.outputs:
-                found.append(Followed(segment))
+                found.append(Followed(replace(segment, text=part.text)))
             elif isinstance(part, Job) and not others and self.is_final(part.part):
                 found.append(Followed(segment, part.request))
             elif isinstance(part, Job) and not others and not part.part.needs_attention:
