@@ -556,11 +556,25 @@ def _quoted(word: str) -> str:
 
 def _memory(row: Any) -> Memory:  # noqa: ANN401 - the columns of `_MEMORY`
     number, public, name, source, targets, owner, is_default, segments, created, changed = row
-    times = (datetime.fromtimestamp(each, UTC) for each in (created, changed))
-    return Memory(number, public, name, source, tuple(json.loads(targets)), owner, bool(is_default), segments, *times)
+    begun, last = (datetime.fromtimestamp(each, UTC) for each in (created, changed))
+    languages = tuple(json.loads(targets))
+    return Memory(number, public, name, source, languages, owner, bool(is_default), segments, begun, last)
 
 
 def _segment(row: Any) -> Segment:  # noqa: ANN401 - the columns of `_SEGMENT`
     number, language, source, target, context, created, changed, author = row
-    times = (datetime.fromtimestamp(each, UTC) for each in (created, changed))
-    return Segment(source, language, target, context, number, *times, author)
+    begun, last = (datetime.fromtimestamp(each, UTC) for each in (created, changed))
+    return Segment(source, language, target, context, number, begun, last, author)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A look-up in chosen memories, for the pipeline."""
+
+    store: MemoryStore
+    memories: tuple[Memory, ...]
+    threshold: int = DEFAULT_THRESHOLD
+
+    def find(self, text: str, source: str, target: str, *, is_sentence: bool = True) -> MemoryMatch | None:
+        """Return the best match for a text between these languages; an exact one if it is not a sentence."""
+        return self.store.find(self.memories, text, source, target, self.threshold if is_sentence else EXACT)

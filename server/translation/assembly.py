@@ -96,7 +96,9 @@ def _translation(text: SegmentedText, source: str, request: TranslationRequest, 
         invented_numbers=tuple(dict.fromkeys(number for each in numbers for number in each.invented)),
         memory=()
         if request.memory is None
-        else tuple(SentenceMemory(each.written, each.memory) for each in sentences if any(map(str.isalpha, each.written))),
+        else tuple(
+            SentenceMemory(each.written, each.memory) for each in sentences if any(map(str.isalpha, each.written))
+        ),
     )
 
 

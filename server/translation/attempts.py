@@ -179,7 +179,13 @@ class Attempts:
                 "numbers" in self._repairs.enabled and has_judged_numbers(built.text)
             )
             source = sentence.source if not built.is_shouted else None
-            part = Part(sentence.text, built, source, needs_beams=needs_beams, required=required, suppressed=suppressed)
+            part = Part(
+                sentence.text, built, source,
+                needs_beams=needs_beams,
+                required=required,
+                suppressed=suppressed,
+                prefix=() if sentence.means or built.is_shouted else sentence.prefix,
+            )  # fmt: skip
             if not sentence.means or self._encoder.fits(part):
                 return (part,)
         sentence.means = [Means.APART] * len(sentence.means)

@@ -65,5 +65,7 @@ def set_prefixes(
 def _num_shared(sentence: Sentence) -> int:
     """Return with how many words a sentence and its stored one begin."""
     assert sentence.memory is not None
-    one, other = ([text[slice(*each)] for each in words_of(text)] for text in (sentence.written, sentence.memory.source))
+    one, other = (
+        [text[slice(*each)] for each in words_of(text)] for text in (sentence.written, sentence.memory.source)
+    )
     return next((index for index, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)

@@ -184,9 +184,7 @@ class SentenceEncoder(RequestBuilder):
         if len(source) > self._shapes.max_source_tokens or len(tokens) > self._shapes.max_target_tokens:
             return None
         layer = max(self._shapes.num_decoder_layers - 2, 0)
-        params = replace(
-            params, forced_target=tokens, first_token=first, return_attention=True, alignment_layer=layer
-        )
+        params = replace(params, forced_target=tokens, first_token=first, return_attention=True, alignment_layer=layer)
         return self.request(source, params)
 
     def writable(self, terms: Iterable[Sequence[str]]) -> list[Targets]:

@@ -1,6 +1,7 @@
 """The stream of one call, fed by the pipeline."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from server.interface.request import Completion
