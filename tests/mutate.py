@@ -121,13 +121,10 @@ _TESTS: dict[str, tuple[str, ...]] = {
     "server/text/readers/unit_builder.py": (f"{_READERS}/test_markup.py", f"{_READERS}/test_plain_text.py"),
     "server/documents/markup/items.py": (
         "tests/server/documents/test_random_paragraphs.py",
-        f"{_FORMATS}/test_text_files.py",
-    ),
-    "server/documents/markup/items.py": (
         "tests/server/documents/test_dense_documents.py",
         f"{_FORMATS}/test_text_files.py",
     ),
-    "server/documents/markup/cues.py": (f"{_FORMATS}/test_subtitles.py", f"{_FORMATS}/test_srt.py"),
+    "server/documents/markup/cues.py": (f"{_FORMATS}/test_subtitles.py",),
     "server/documents/formats/csv.py": (f"{_FORMATS}/test_format_options.py",),
     "server/text/protection/tag_placement.py": (f"{_READERS}/test_markup.py",),
     "server/documents/formats/odf.py": (f"{_FORMATS}/test_office_files.py", f"{_FORMATS}/test_spreadsheets.py"),
