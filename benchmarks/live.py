@@ -13,7 +13,6 @@ all up to it arrives, and the time of ordinary requests, with the speakers and w
 
 import asyncio
 import json
-import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -221,14 +220,17 @@ async def _delays(
     for part in range(2 * parts):
         end, is_beside = time.monotonic() + seconds, part % 2
         speaking = [
-            _speak(url, languages, texts[number::speakers], end, words) for number in range(speakers * is_beside)
+            _speak(url, languages, texts[number::speakers], end, number / speakers, words)
+            for number in range(speakers * is_beside)
         ]
         await asyncio.gather(_ask(url, languages, texts, end, requests[is_beside]), *speaking)
         log_progress(f"part {part + 1} of {2 * parts}")
     return words, *requests
 
 
-async def _speak(url: str, languages: Sequence[str], texts: Sequence[str], end: float, delays: list[float]) -> None:
+async def _speak(
+    url: str, languages: Sequence[str], texts: Sequence[str], end: float, shift: float, delays: list[float]
+) -> None:
     source, target = languages
     address = f"{url.replace('http', 'ws', 1)}/v1/live?source={source}&target={target}"
     sent: list[tuple[int, float]] = []  # characters sent so far, and when
@@ -244,7 +246,7 @@ async def _speak(url: str, languages: Sequence[str], texts: Sequence[str], end: 
                     position += 1
 
         listening = asyncio.create_task(listen())
-        begun, num_sent, num_characters = time.monotonic() + random.random() / _WORDS_PER_SECOND, 0, 0
+        begun, num_sent, num_characters = time.monotonic() + shift / _WORDS_PER_SECOND, 0, 0
         for word in " ".join(texts).split():
             await asyncio.sleep(begun + num_sent / _WORDS_PER_SECOND - time.monotonic())
             if time.monotonic() > end:
