@@ -39,7 +39,7 @@ from server.text.spans import READABLE, SpanKind
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.all_or_none import all_or_none
 from server.translation.formality_choice import Answers, FormalityChoice
-from server.translation.memory_prefix import alignment_requests, set_prefixes
+from server.translation.memory_prefix import scoring_requests, set_prefixes
 from server.translation.reading import SegmentedTexts
 from server.translation.repairs import Repairs
 from server.translation.sentence_encoder import Part, SentenceEncoder
@@ -118,10 +118,10 @@ class Attempts:
 
     async def _set_prefixes(self, sentences: Sequence[Sentence]) -> None:
         """Let translations begin as those of similar sentences in the translation memory do."""
-        aligned = await self._texts.run(alignment_requests, sentences, self._encoder, self._tokenizer)
-        if aligned:
-            completions = await self._submission.submit([request for _, request in aligned])
-            await self._texts.run(set_prefixes, aligned, completions, self._encoder, self._tokenizer)
+        scored = await self._texts.run(scoring_requests, sentences, self._encoder, self._tokenizer)
+        if scored:
+            completions = await self._submission.submit([each for _, *both in scored for each in both])
+            await self._texts.run(set_prefixes, scored, completions, self._tokenizer)
             self._submission.next_round()
 
     def _encode_all(self, blocks: Sequence[Sequence[Sentence]]) -> list[list[Request]]:

@@ -178,13 +178,12 @@ class SentenceEncoder(RequestBuilder):
         return Job(part.sentence, self.request(source, first_in_prefix(params, self._shapes)))
 
     def forced(self, text: str, target: Sequence[int], params: SentenceParams) -> Request | None:
-        """Return the request that aligns a translation with its text; None if one is too long for the model."""
+        """Return the request that scores a translation of a text; None if one is too long for the model."""
         source, first = self.tokens(text), self._resolver.params.first_token
         tokens = (*(() if first is None else (first,)), *target, self._tokenizer.end_token)
         if len(source) > self._shapes.max_source_tokens or len(tokens) > self._shapes.max_target_tokens:
             return None
-        layer = max(self._shapes.num_decoder_layers - 2, 0)
-        params = replace(params, forced_target=tokens, first_token=first, return_attention=True, alignment_layer=layer)
+        params = replace(params, forced_target=tokens, first_token=first)
         return self.request(source, params)
 
     def writable(self, terms: Iterable[Sequence[str]]) -> list[Targets]:
