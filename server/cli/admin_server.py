@@ -10,7 +10,6 @@ import uvicorn
 
 from server.cli.listening import address_of, bound_sockets, bound_unix_socket
 from server.http.admin.app import create_admin_app
-from server.http.connection import LimitedConnection
 from server.http.state import ServerState
 from server.operations.api_keys.key_gate import KeyGate
 from server.operations.settings import Settings
@@ -36,7 +35,7 @@ def bound_admin_socket(settings: Settings, stack: contextlib.ExitStack) -> socke
 class AdminServer:
     """Serves administration on a socket of its own, in the event loop of the server."""
 
-    def __init__(self, state: ServerState, listening: socket.socket, http: type[LimitedConnection]) -> None:
+    def __init__(self, state: ServerState, listening: socket.socket, http: type[asyncio.Protocol]) -> None:
         """`http` is the class of its connections. Raises ValueError if the file of keys is unusable."""
         keys = state.settings.admin_keys
         self._gate = None if keys is None else KeyGate(keys)

@@ -10,7 +10,9 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
@@ -21,8 +23,7 @@ from server.cli.admin_server import AdminServer, bound_admin_socket
 from server.cli.listening import address_of, bound_sockets, bound_unix_socket
 from server.cli.tls import TlsCertificate
 from server.http.app import create_app
-from server.http.connection import ConnectionLimits, limited_connection
-from server.http.connection_table import ConnectionTable, connection_table
+from server.http.connection import ConnectionTable, LimitedConnection
 from server.http.middleware.forwarded_headers import ForwardedHeaders
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
@@ -37,7 +38,6 @@ from server.operations.settings import Settings, unknown_variables
 _log = logging.getLogger("kvasir")
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_MAX_HEAD_BYTES = 64 * 1024
 _MAX_ADMIN_CONNECTIONS = 32
 _SWITCH_SECONDS = 0.001
 _FETCH_SECONDS = 0.05  # between looks at the documents that clients may still fetch
@@ -92,7 +92,7 @@ def _serve(
     for engine in engines:
         _log_card(engine.bundle)
     app = create_app(settings, engines, observer)
-    table = connection_table()
+    table = ConnectionTable.of_process()
     defer_full_collections()
     # A thread that computes gives the interpreter to the event loop after this time. With Python's 5 ms, a request with
     # ten system calls waits for 50 ms.
@@ -104,14 +104,14 @@ def _serve(
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_CLOSE_SECONDS,
-        http=limited_connection(_connection_limits(settings), observer, table, for_pages=bool(settings.cors_origins)),
+        http=cast(type[asyncio.Protocol], partial(LimitedConnection, settings, observer, table)),
         ws="none",
         ssl_context_factory=None if certificate is None else lambda *_: certificate.context,
     )
     admin = None
     if admin_socket is not None:
         admin_table = ConnectionTable(_MAX_ADMIN_CONNECTIONS, num_reserved=_MAX_ADMIN_CONNECTIONS)
-        http = limited_connection(_connection_limits(settings), observer, admin_table)
+        http = cast(type[asyncio.Protocol], partial(LimitedConnection, settings, observer, admin_table))
         admin = AdminServer(app.state.server, admin_socket, http)
     server = _DrainingServer(config, app, certificate, admin)
     server.run(sockets)
@@ -137,15 +137,6 @@ def _temporary_files_in(folder: Path | None) -> Iterator[None]:
         yield
     finally:
         tempfile.tempdir = before
-
-
-def _connection_limits(settings: Settings) -> ConnectionLimits:
-    return ConnectionLimits(
-        max_head_bytes=_MAX_HEAD_BYTES,
-        head_seconds=settings.header_timeout_seconds,
-        body_seconds=settings.body_timeout_seconds,
-        write_seconds=settings.write_timeout_seconds,
-    )
 
 
 class _DrainingServer(uvicorn.Server):

@@ -21,6 +21,7 @@ from server.http.middleware.gate import (
     Keys,
     Turns,
     Uploads,
+    check_head,
     default_hosts,
     origin_pattern,
     unread_share,
@@ -73,7 +74,7 @@ def create_app(
             await server.documents.remove_abandoned()
             server.open(opened)
             tasks = [
-                asyncio.create_task(watch_event_loop(server.metrics.loop_lagged)),
+                asyncio.create_task(watch_event_loop(server.metrics.loop_lag_seconds.observe)),
                 asyncio.create_task(server.models.unload_idle()),
             ]
             if server.key_gate is not None:
@@ -111,6 +112,7 @@ def create_app(
     admission = Admission(server, protocols)
     by_rules = [protocol for name, protocol in PROTOCOLS.items() if name in settings.protocols]
     checks: list[Check] = [
+        check_head,
         Hosts(settings.allowed_hosts or default_hosts(settings.host), settings.cors_origins),
         Turns(settings.max_queue_seconds),
         unread_share(server.unread),

@@ -8,7 +8,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from server.http.admin import activity, models
 from server.http.middleware.body import BodyLimits
-from server.http.middleware.gate import Gate, Hosts, default_hosts
+from server.http.middleware.gate import Gate, Hosts, check_head, default_hosts
 from server.http.monitoring import health_router, metrics_router
 from server.http.responses.error_formats import ErrorFormats
 from server.http.responses.errors import error_response, install_error_handlers
@@ -49,7 +49,7 @@ def create_admin_app(server: ServerState, gate: KeyGate | None) -> FastAPI:
     app.add_middleware(BodyLimits, max_body_bytes=_MAX_BODY_BYTES)
     # No page of another site may change models by way of an administrator's browser.
     hosts = Hosts(default_hosts(settings.admin_host), [], has_settings=False)
-    app.add_middleware(Gate, checks=[hosts], formats=formats)
+    app.add_middleware(Gate, checks=[check_head, hosts], formats=formats)
     return app
 
 

@@ -95,6 +95,22 @@ class Gate:
                 arrival.on_end()
 
 
+def check_head(arrival: Arrival) -> None:
+    """Reject other versions of HTTP than 1, compressed bodies, and requests without a host or with several."""
+    scope = arrival.scope
+    version, hosts = scope["http_version"], [value for name, value in scope["headers"] if name == b"host"]
+    encoding = header(scope, b"content-encoding")
+    if version not in ("1.0", "1.1"):
+        headers = {"Upgrade": "HTTP/1.1", "Connection": "close"}
+        raise HTTPException(426, f"HTTP/1.1 is required. Given: HTTP/{version}", headers)
+    if encoding.lower() not in ("", "identity"):  # RFC 9110, section 15.5.16
+        headers = {"Accept-Encoding": "identity", "Connection": "close"}
+        message = f"a request must not be compressed. Given: `Content-Encoding: {encoding[:60]}`"
+        raise HTTPException(415, message, headers)
+    if len(hosts) > 1 or (not hosts and version == "1.1"):  # RFC 9112, section 3.2
+        raise HTTPException(400, f"one `Host` header is required. Given: {len(hosts)}", {"Connection": "close"})
+
+
 class Hosts:
     """Check of `Host` and `Origin`: rejects foreign host names, and writing requests of foreign web pages.
 

@@ -66,9 +66,14 @@ _HTTP_CODES = {
     403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
+    408: "request_timeout",
     413: "body_too_large",
+    415: "unsupported_encoding",
     422: "invalid_request",
+    426: "unsupported_http_version",
     429: "queue_full",
+    431: "headers_too_large",
+    503: "too_many_connections",
 }
 _HTTP_MESSAGES = {
     "There was an error parsing the body": "the body cannot be read as JSON: it is not UTF-8, nested too deeply, "

@@ -110,9 +110,9 @@ class CompletionStream(Response):
             return
         now = self._record.elapsed_seconds()
         if self._last_text is None:
-            self._metrics.stream_begun(now)
+            self._metrics.stream_first_seconds.observe(now)
         else:
-            self._metrics.stream_continued(now - self._last_text)
+            self._metrics.stream_gap_seconds.observe(now - self._last_text)
         self._last_text = now
 
     async def _end(self, send: Send, outcome: TranslationOutcome) -> None:
