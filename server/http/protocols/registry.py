@@ -11,7 +11,7 @@ from server.http.protocols.google import GOOGLE_PROTOCOL
 from server.http.protocols.libretranslate.protocol import LIBRETRANSLATE_PROTOCOL
 from server.http.protocols.microsoft import MICROSOFT_PROTOCOL
 from server.http.protocols.mtranserver import MTRANSERVER_PROTOCOL
-from server.http.protocols.native.protocol import NATIVE_PROTOCOL
+from server.http.protocols.native.texts import NATIVE_PROTOCOL
 from server.http.protocols.openai.chat import OPENAI_PROTOCOL
 from server.http.protocols.protocol import Protocol
 from server.http.responses.error_formats import ErrorFormats

@@ -9,6 +9,7 @@ from server.http.raw_headers import header
 from server.http.requests.api_keys import charge
 from server.http.requests.disconnect import unless_disconnected
 from server.http.state import RequestRecord, request_record, server_state
+from server.interface.decoding_options import NO_OPTIONS
 from server.interface.detail_options import DetailOptions
 from server.translation.service import TranslationOutcome, TranslationService
 from server.translation.types import TranslationRequest, TranslationResult
@@ -48,14 +49,23 @@ def accept(request: Request, translation: TranslationRequest) -> tuple[Translati
     `Cache-Control: no-cache` sets `bypass_cache`. Raises `Draining` during start-up and shutdown, and `QueueFull` if
     the details requested so far exceed the memory limit for responses, or the API key its quota.
     """
-    record, server = request_record(request), server_state(request)
-    record.num_texts, record.num_characters = len(translation.texts), translation.num_characters
-    service, _ = server.accept()
-    charge(request, translation.num_characters)
-    if num_bytes := expected_detail_bytes(translation.options, translation.num_characters):
-        server.expected.add(record.client, num_bytes)
-        record.expected_bytes += num_bytes
+    service, _ = server_state(request).accept()
+    begin_call(request, len(translation.texts), translation.num_characters, translation.options)
     return service, replace(translation, bypass_cache=True) if bypasses_cache(request) else translation
+
+
+def begin_call(request: Request, num_texts: int, num_characters: int, options: DetailOptions = NO_OPTIONS) -> bool:
+    """Record the size of a call, and charge its API key. Return whether the answer has many details.
+
+    Raises `QueueFull` if these exceed the memory limit for responses, or the key its quota.
+    """
+    record = request_record(request)
+    record.num_texts, record.num_characters = num_texts, num_characters
+    charge(request, num_characters)
+    if num_bytes := expected_detail_bytes(options, num_characters):
+        server_state(request).expected.add(record.client, num_bytes)
+        record.expected_bytes += num_bytes
+    return bool(num_bytes)
 
 
 def bypasses_cache(request: Request) -> bool:

@@ -7,13 +7,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel
 
-from server.http.protocols.openai.completion_stream import CompletionStream
 from server.http.protocols.openai.fields import (
     OPENAI,
     AnswerMessage,
     ChatAnswer,
     ChatBody,
     Choice,
+    CompletionStream,
     finish_reason_of,
     openai_responses,
     usage_of,
@@ -85,7 +85,7 @@ async def complete(body: ChatBody, request: Request) -> ChatAnswer | Response:
 
 def _check_length(body: ChatBody, max_characters: int | None) -> None:
     """Raise `TextTooLong` for messages that no prompt of this length needs, before templates are compared."""
-    num_characters = sum(message.num_characters for message in body.messages)
+    num_characters = sum(len(message.text) for message in body.messages)
     if max_characters is not None and num_characters > (
         limit := _MAX_PROMPT_RATIO * max_characters + _MAX_INSTRUCTIONS
     ):
