@@ -201,7 +201,8 @@ class LimitedConnection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin a new head."""
         super().on_message_begin()
-        self._enter("head")
+        if self._phase != "head" or self._num_framing:
+            self._enter("head")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header. Trailers are ignored: headers must not change after the application has read them."""

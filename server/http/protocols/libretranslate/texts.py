@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
+from server.http.requests.direct_route import DirectRoute
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import Parameters, read_parameters
 from server.http.requests.translation_call import run_translation
@@ -35,7 +36,7 @@ LIBRETRANSLATE = ErrorFormat(
 libretranslate_responses = LIBRETRANSLATE.responses
 
 
-router = APIRouter(tags=["LibreTranslate-compatible"])
+router = APIRouter(tags=["LibreTranslate-compatible"], route_class=DirectRoute)
 
 # Codes of the protocol and their tags; the last two are names of simplified Chinese in bundles.
 _TAG_OF_CODE = {"pb": "pt-BR", "zt": "zh-Hant"}

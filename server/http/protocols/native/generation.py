@@ -22,6 +22,7 @@ from server.http.protocols.native.fields import (
     leave_out_unrequested,
 )
 from server.http.requests.admission import check_admission
+from server.http.requests.direct_route import DirectRoute
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.translation_call import begin_call, bypasses_cache, record_outcome
 from server.http.responses.errors import error_responses
@@ -37,7 +38,7 @@ from server.translation.text_stream import TextStream
 from server.translation.token_counts import TokenCounts
 from server.translation.types import TranslationResult
 
-router = APIRouter(prefix="/v1")
+router = APIRouter(prefix="/v1", route_class=DirectRoute)
 
 _NUMBERS_ON_LOOP = 10_000  # as JSON they take about 5 ms
 

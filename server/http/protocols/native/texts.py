@@ -4,6 +4,7 @@ import asyncio
 import math
 import time
 from functools import partial
+from operator import attrgetter
 from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
@@ -26,6 +27,7 @@ from server.http.protocols.native.fields import (
     leave_out_unrequested,
 )
 from server.http.protocols.protocol import Protocol
+from server.http.requests.direct_route import DirectRoute
 from server.http.requests.translation_call import accept, run_translation
 from server.http.responses.error_formats import NATIVE
 from server.http.responses.errors import error_responses
@@ -45,7 +47,7 @@ from server.translation.service import TranslationOutcome
 from server.translation.types import KeepReason, TextFormat, Translation, TranslationRequest
 from server.translation.worker_threads import GLOSSARIES, ThreadRunner
 
-router = APIRouter(prefix="/v1", tags=["translation"])
+router = APIRouter(prefix="/v1", tags=["translation"], route_class=DirectRoute)
 
 
 class TranslateBody(BoundedBody, DecodingOptions):
@@ -294,16 +296,27 @@ def _translation(
     if detected is not None:
         confidence = round(detected.confidence, 4)
         answer.detected_language = DetectedLanguage(language=detected.language, confidence=confidence)
-    answer.translated, answer.details = is_translated, translation_details(translation)
+    if is_translated is not None:
+        answer.translated = is_translated
+    if (details := translation_details(translation)) is not None:
+        answer.details = details
     return answer
+
+
+_reports_of = attrgetter(
+    *("protected", "kept", "formality_mismatches", "repaired", "incomplete", "missing_numbers", "invented_numbers"),
+    *("sentence_quality", "low_quality"),
+)
 
 
 def translation_details(translation: Translation) -> TranslationDetails | None:
     """Return how a translation came about; None if there is nothing to report."""
+    if not any(_reports_of(translation)):
+        return None
     details = TranslationDetails.model_validate(translation)
     if translation.missing_numbers or translation.invented_numbers:
         details.numbers = NumbersAnswer.model_validate(translation)
-    return details if any(value is not None for _, value in details) else None
+    return details
 
 
 NATIVE_PROTOCOL = Protocol(
