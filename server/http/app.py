@@ -12,13 +12,13 @@ from fastapi.security import HTTPBearer
 from fastapi_offline import FastAPIOffline
 
 from server.http.middleware.body import BodyLimits
-from server.http.middleware.dispatch import ProtocolDispatch
 from server.http.middleware.gate import (
     Admission,
     Check,
     Gate,
     Hosts,
     Keys,
+    ProtocolDispatch,
     Turns,
     Uploads,
     check_head,
@@ -32,14 +32,14 @@ from server.http.monitoring import health_router, metrics_router
 from server.http.page import routes as page
 from server.http.protocols.protocol import Protocol
 from server.http.protocols.registry import PROTOCOLS, error_formats
-from server.http.requests.api_keys import key_in_body
+from server.http.requests.admission import key_in_body
 from server.http.responses.descriptions import Descriptions
 from server.http.responses.errors import install_error_handlers
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
 from server.operations.event_loop import watch_event_loop
 from server.operations.metrics import Metrics
-from server.operations.model_loading import open_engines
+from server.operations.models import open_engines
 from server.operations.settings import Settings
 from server.text.language_identifier import load_identifier
 

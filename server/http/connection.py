@@ -16,8 +16,7 @@ from starlette.exceptions import HTTPException
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from server.http.requests.disconnect import CONNECTION, LossReport
-from server.http.responses.error_formats import NATIVE
-from server.http.responses.errors import http_error_response
+from server.http.responses.errors import NATIVE, http_error_response
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings
 

@@ -8,10 +8,9 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, BeforeValidator, FailFast, Field
 
 from server.http.protocols.protocol import Protocol, SharedPaths
-from server.http.requests.compatible_translation import source_codes, translate_texts
-from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import read_parameters
-from server.http.responses.error_formats import ErrorFormat
+from server.http.requests.parameters import body_of, read_parameters
+from server.http.requests.translation_call import source_codes, translate_texts
+from server.http.responses.errors import ErrorFormat
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, NotFound, TextTooLong, UnsupportedPair
 from server.text.unicode_text import replace_lone_surrogates

@@ -6,9 +6,9 @@ from pydantic import BaseModel
 
 from server.http.protocols.protocol import Protocol, SharedPaths
 from server.http.requests.admission import check_admission
-from server.http.requests.compatible_translation import translate_texts
 from server.http.requests.parameters import read_parameters
-from server.http.responses.error_formats import ErrorFormat
+from server.http.requests.translation_call import translate_texts
+from server.http.responses.errors import ErrorFormat
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.text.language_tags import match_language

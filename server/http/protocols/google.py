@@ -9,10 +9,9 @@ from pydantic import BaseModel, Field
 
 from server.http.protocols.protocol import Protocol
 from server.http.requests.admission import check_admission
-from server.http.requests.compatible_translation import check_language, source_codes, translate_texts
-from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import Parameters, read_parameters
-from server.http.responses.error_formats import ErrorFormat
+from server.http.requests.parameters import Parameters, body_of, read_parameters
+from server.http.requests.translation_call import check_language, source_codes, translate_texts
+from server.http.responses.errors import ErrorFormat
 from server.http.state import server_state
 from server.interface.errors import InvalidApiKey, InvalidRequest, MissingApiKey, TextTooLong
 from server.text.language_tags import display_name, match_language, means_detection

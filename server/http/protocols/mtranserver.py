@@ -7,10 +7,9 @@ from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
 from server.http.protocols.protocol import Protocol, SharedPaths
-from server.http.requests.compatible_translation import translate_texts
-from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import Parameters, read_parameters
-from server.http.responses.error_formats import ErrorFormat
+from server.http.requests.parameters import Parameters, body_of, read_parameters
+from server.http.requests.translation_call import translate_texts
+from server.http.responses.errors import ErrorFormat
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.translation.types import TextFormat

@@ -14,7 +14,7 @@ from server.http.protocols.mtranserver import MTRANSERVER_PROTOCOL
 from server.http.protocols.native.texts import NATIVE_PROTOCOL
 from server.http.protocols.openai.chat import OPENAI_PROTOCOL
 from server.http.protocols.protocol import Protocol
-from server.http.responses.error_formats import ErrorFormats
+from server.http.responses.errors import ErrorFormats
 
 # A request to a path that several share belongs to the first whose rule it matches.
 PROTOCOLS = {

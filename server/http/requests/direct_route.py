@@ -9,7 +9,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.types import Message, Receive, Scope, Send
 
-from server.http.raw_headers import header
+from server.http.requests.parameters import header
 from server.http.state import server_state
 
 

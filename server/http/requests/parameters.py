@@ -1,4 +1,4 @@
-"""Request parameters, read alike from a JSON object, a form or the query."""
+"""Request parameters, read alike from a JSON object, a form or the query, and single headers."""
 
 import asyncio
 import codecs
@@ -9,6 +9,7 @@ from typing import NoReturn
 from urllib.parse import parse_qsl
 
 from fastapi import Request
+from pydantic import BaseModel
 from python_multipart.exceptions import FormParserError
 from starlette.datastructures import UploadFile
 from starlette.types import Scope
@@ -16,6 +17,18 @@ from starlette.types import Scope
 from server.interface.errors import InvalidRequest
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.worker_threads import PLAIN_TEXTS
+
+
+def header(scope: Scope, name: bytes) -> str:
+    """Return the first header with this lower-case name; the empty string without one.
+
+    Starlette's `Headers` decodes every name of the request for each value that is read.
+    """
+    for own, value in scope["headers"]:
+        if own == name:
+            return str(value, "latin-1")
+    return ""
+
 
 _TRUE, _FALSE = frozenset({"1", "true", "True"}), frozenset({"0", "false", "False"})
 
@@ -225,3 +238,10 @@ def _parsed(body: bytes) -> object:
 
 def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def body_of(fields: type[BaseModel], *media_types: str) -> dict[str, object]:
+    """Return the part of an operation that describes its body; default media types: JSON and form."""
+    schema = fields.model_json_schema()
+    accepted = media_types or ("application/json", "application/x-www-form-urlencoded")
+    return {"requestBody": {"content": {media_type: {"schema": schema} for media_type in accepted}, "required": True}}

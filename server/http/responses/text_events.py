@@ -11,8 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.translation_call import Outcome, record_outcome
-from server.http.responses.error_formats import NATIVE, ErrorFormat
-from server.http.responses.errors import error_response, note_expiry
+from server.http.responses.errors import NATIVE, ErrorFormat, error_response, note_expiry
 from server.http.state import RequestRecord
 from server.interface.errors import ClientGone, EngineFailed, KvasirError
 from server.operations.metrics import Metrics

@@ -15,9 +15,8 @@ from server.documents.jobs import DocumentJob, JobStatus
 from server.documents.text_translation import DetectedBlocks, document_translation
 from server.http.protocols.deepl.errors import deepl_responses
 from server.http.protocols.deepl.fields import formality_of, glossary_of, source_tag, target_tag, warn_of_ignored
-from server.http.requests.api_keys import charged
-from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import Parameters, read_parameters
+from server.http.requests.admission import charged
+from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.responses.download import download
 from server.http.state import ServerState, server_state
 from server.interface.errors import (

@@ -18,8 +18,7 @@ from server.http.protocols.deepl.fields import (
     warn_of_ignored,
 )
 from server.http.requests.direct_route import DirectRoute
-from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import Parameters, read_parameters
+from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.requests.translation_call import run_translation
 from server.http.responses.large_json import json_response
 from server.http.state import ServerState, request_record, server_state

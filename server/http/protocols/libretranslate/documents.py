@@ -10,10 +10,9 @@ from server.documents.formats.options import FormatOptions
 from server.documents.jobs import JobStatus
 from server.documents.text_translation import document_translation
 from server.http.protocols.libretranslate.texts import check_languages, libretranslate_responses, required_tag
-from server.http.requests.api_keys import charged
+from server.http.requests.admission import charged
 from server.http.requests.disconnect import unless_disconnected
-from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import read_parameters
+from server.http.requests.parameters import body_of, read_parameters
 from server.http.responses.download import download
 from server.http.state import server_state
 from server.interface.errors import EngineFailed, InvalidRequest, UnsupportedFormat

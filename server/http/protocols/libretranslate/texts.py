@@ -7,10 +7,9 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from server.http.requests.direct_route import DirectRoute
-from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import Parameters, read_parameters
+from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.requests.translation_call import run_translation
-from server.http.responses.error_formats import ErrorFormat
+from server.http.responses.errors import ErrorFormat
 from server.http.responses.large_json import json_response
 from server.http.state import ServerState, server_state
 from server.interface.decoding_options import DecodingOptions

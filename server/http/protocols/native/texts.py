@@ -29,8 +29,7 @@ from server.http.protocols.native.fields import (
 from server.http.protocols.protocol import Protocol
 from server.http.requests.direct_route import DirectRoute
 from server.http.requests.translation_call import accept, run_translation
-from server.http.responses.error_formats import NATIVE
-from server.http.responses.errors import error_responses
+from server.http.responses.errors import NATIVE, error_responses
 from server.http.responses.large_json import OBJECTS_ON_LOOP, respond
 from server.http.state import request_record, server_state
 from server.interface.decoding_options import DecodingOptions

@@ -7,8 +7,8 @@ from collections.abc import Callable, Coroutine
 import pytest
 from starlette.types import Message
 
-from server.http.protocols.openai.fields import CompletionStream, finish_reason_of, usage_of
-from server.http.protocols.openai.fields import Message as ChatMessage
+from server.http.protocols.openai.chat import CompletionStream, finish_reason_of, usage_of
+from server.http.protocols.openai.chat import Message as ChatMessage
 from server.http.state import RequestRecord
 from server.interface.errors import QueueFull
 from server.interface.request import FinishReason
