@@ -33,7 +33,6 @@ from server.http.page import routes as page
 from server.http.protocols.protocol import Protocol
 from server.http.protocols.registry import PROTOCOLS, error_formats
 from server.http.requests.admission import key_in_body
-from server.http.responses.descriptions import Descriptions
 from server.http.responses.errors import install_error_handlers
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
@@ -94,7 +93,7 @@ def create_app(
     telemetry = {"tracing": False, "metrics": False, "logs": False}  # looked up for each request; Kvasir has its own
     app = FastAPIOffline(None, None, title="Kvasir", description=_DESCRIPTION, lifespan=lifespan, telemetry=telemetry)
     app.state.server = server
-    app.state.descriptions = Descriptions(app)
+    app.state.descriptions = {}  # by the path below which a proxy serves
     app.router.routes[:] = [route for route in app.router.routes if getattr(route, "path", "") != app.openapi_url]
     protocols = [PROTOCOLS[name] for name in settings.protocols]
     formats = error_formats(protocols)

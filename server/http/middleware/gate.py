@@ -95,7 +95,7 @@ class Gate:
 def check_head(arrival: Arrival) -> None:
     """Reject other versions of HTTP than 1, compressed bodies, and requests without a host or with several."""
     scope = arrival.scope
-    version, hosts = scope["http_version"], [value for name, value in scope["headers"] if name == b"host"]
+    version, hosts = scope.get("http_version", "1.1"), [value for name, value in scope["headers"] if name == b"host"]
     encoding = header(scope, b"content-encoding")
     if version not in ("1.0", "1.1"):
         headers = {"Upgrade": "HTTP/1.1", "Connection": "close"}

@@ -8,7 +8,7 @@ from server.http.protocols.deeplx import DEEPLX_PROTOCOL
 from server.http.protocols.extensions import EXTENSIONS_PROTOCOL
 from server.http.protocols.games import GAMES_PROTOCOL
 from server.http.protocols.google import GOOGLE_PROTOCOL
-from server.http.protocols.libretranslate.protocol import LIBRETRANSLATE_PROTOCOL
+from server.http.protocols.libretranslate import LIBRETRANSLATE_PROTOCOL
 from server.http.protocols.microsoft import MICROSOFT_PROTOCOL
 from server.http.protocols.mtranserver import MTRANSERVER_PROTOCOL
 from server.http.protocols.native.texts import NATIVE_PROTOCOL

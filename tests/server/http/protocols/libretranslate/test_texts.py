@@ -245,21 +245,9 @@ def test_the_server_says_what_it_offers(client: TestClient) -> None:
     assert (refused.status_code, refused.json()) == (403, {"error": "Suggestions are disabled on this server."})
 
 
-def test_the_description_is_complete_swagger(client: TestClient) -> None:
-    description = client.get("/spec").json()
-    assert description["swagger"] == "2.0"
-    paths = {"/translate", "/detect", "/languages", "/health", "/frontend/settings", "/suggest", "/spec"}
-    assert paths <= set(description["paths"])
-    assert not any(path.startswith(("/v1", "/v2")) for path in description["paths"])
-    text = json.dumps(description)
-    references = {part.split('"')[0] for part in text.split('"$ref": "#/definitions/')[1:]}
-    assert references <= set(description["definitions"])
-    assert "components" not in text
-
-
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("GET", "/translate"), ("GET", "/detect"), ("POST", "/languages"), ("POST", "/health"), ("POST", "/spec")],
+    [("GET", "/translate"), ("GET", "/detect"), ("POST", "/languages"), ("POST", "/health")],
 )
 def test_other_methods_are_refused(client: TestClient, method: str, path: str) -> None:
     answer = client.request(method, path)
