@@ -1,11 +1,14 @@
-"""The application for administration, on a port of its own: models and load of the server, and its metrics."""
+"""The application for administration, on a port of its own: models and load of the server, and its metrics.
+
+It has no description, so its answers need no models; docs/change-models.md has their fields.
+"""
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import JSONResponse
@@ -15,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from server.http.middleware.body import BodyLimits
 from server.http.middleware.gate import Gate, Hosts, check_head, default_hosts
 from server.http.monitoring import health_router, metrics_router
-from server.http.responses.errors import ErrorFormats, error_response, error_responses, install_error_handlers
+from server.http.responses.errors import ErrorFormats, error_response, install_error_handlers
 from server.http.state import ServerState, server_state
 from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining, EngineFailed, MissingApiKey, NotFound
@@ -23,71 +26,13 @@ from server.operations.api_keys.key_gate import KeyGate
 from server.operations.models import ModelChange
 from server.workers.on_demand_engine import OnDemandEngine
 
-activity_router = APIRouter(prefix="/admin", responses=error_responses(401))
-
 _STARTED = time.monotonic()
-
-
-class CountsAnswer(BaseModel):
-    """Counts since the start. `name` is that of the model, or of the key."""
-
-    name: str
-    requests: int
-    rejected: int
-    characters: int
-    source_tokens: int
-    target_tokens: int
-
-
-class ActivityAnswer(BaseModel):
-    """Counts by model, where models of a pivot count together, and by the id of the key."""
-
-    uptime_seconds: float
-    requests_in_flight: int
-    draining: bool
-    models: dict[str, CountsAnswer]
-    keys: dict[str, CountsAnswer]
-
-
-@activity_router.get("/activity")
-async def activity(server: Annotated[ServerState, Depends(server_state)]) -> ActivityAnswer:
-    """Return the counts of requests and tokens by model and by key."""
-    counts = server.activity
-    return ActivityAnswer(
-        uptime_seconds=round(time.monotonic() - _STARTED, 1),
-        requests_in_flight=server.num_in_flight,
-        draining=server.draining,
-        models={name: CountsAnswer(**asdict(each)) for name, each in counts.models.items()},
-        keys={name: CountsAnswer(**asdict(each)) for name, each in counts.keys.items()},
-    )
-
-
 _T = TypeVar("_T")
 
-models_router = APIRouter(prefix="/admin/models", responses=error_responses(401, 422, 503))
+Server = Annotated[ServerState, Depends(server_state)]
+Answer = Mapping[str, object]
 
-
-class ModelState(BaseModel):
-    """A served model and its present load. `memory_bytes` is an estimate, 0 while the model is not loaded."""
-
-    name: str
-    folder: str
-    source_languages: list[str]
-    target_languages: list[str]
-    precision: str
-    is_loaded: bool
-    memory_bytes: int
-    idle_seconds: float
-    waiting: int
-    running: int
-    rows_in_use: int
-    rows: int
-
-
-class ModelStates(BaseModel):
-    """All served models, in their order of preference."""
-
-    models: list[ModelState]
+router = APIRouter(prefix="/admin")
 
 
 class BundleToServe(BaseModel):
@@ -95,62 +40,52 @@ class BundleToServe(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    folder: Annotated[str, Field(min_length=1, max_length=4096)]
+    folder: str = Field(min_length=1, max_length=4096)
 
 
-class ChangeAnswer(BaseModel):
-    """A change that was made. `seconds` are the durations of its steps."""
-
-    model: str
-    outcome: Literal["added", "replaced", "unchanged", "removed", "failed"]
-    seconds: dict[str, float]
-    error: str | None = None
-
-
-class ReloadAnswer(BaseModel):
-    """The changes of a comparison with the folders."""
-
-    changes: list[ChangeAnswer]
+@router.get("/activity")
+async def activity(server: Server) -> Answer:
+    """Return the counts of requests and tokens by model, where those of a pivot count together, and by key."""
+    return {
+        "uptime_seconds": round(time.monotonic() - _STARTED, 1),
+        "requests_in_flight": server.num_in_flight,
+        "draining": server.draining,
+        **asdict(server.activity),
+    }
 
 
-class UnloadAnswer(BaseModel):
-    """`unloaded` is false while requests use the model."""
-
-    unloaded: bool
-
-
-@models_router.get("")
-async def models(server: Annotated[ServerState, Depends(server_state)]) -> ModelStates:
-    """Return the served models and their load."""
-    return ModelStates(models=[_state(engine) for engine in server.engines])
+@router.get("/models")
+async def models(server: Server) -> Answer:
+    """Return the served models, in their order of preference, and their load."""
+    return {"models": [_state(engine) for engine in server.engines]}
 
 
-@models_router.post("", response_model_exclude_none=True)
-async def put(body: BundleToServe, server: Annotated[ServerState, Depends(server_state)]) -> ChangeAnswer:
+@router.post("/models")
+async def put(body: BundleToServe, server: Server) -> Answer:
     """Load, warm up and verify a bundle, serve it in place of a model with its name, and unload that model.
 
     Answers once the old model has finished its requests and is unloaded. A bundle that cannot be served changes
     nothing; the message has the reason.
     """
-    return _answer(await _to_the_end(server, server.models.put(Path(body.folder))))
+    return _change(await _to_the_end(server, server.models.put(Path(body.folder))))
 
 
-@models_router.post("/reload", response_model_exclude_none=True)
-async def reload(server: Annotated[ServerState, Depends(server_state)]) -> ReloadAnswer:
+@router.post("/models/reload")
+async def reload(server: Server) -> Answer:
     """Serve what the folders contain now, as SIGHUP does. A bundle that cannot be served leaves its model as it is."""
-    return ReloadAnswer(changes=[_answer(change) for change in await _to_the_end(server, server.models.reload())])
+    return {"changes": list(map(_change, await _to_the_end(server, server.models.reload())))}
 
 
-@models_router.delete("/{name}", responses=error_responses(404), response_model_exclude_none=True)
-async def remove(name: str, server: Annotated[ServerState, Depends(server_state)]) -> ChangeAnswer:
+@router.delete("/models/{name}")
+async def remove(name: str, server: Server) -> Answer:
     """Stop serving a model, and unload it after its last request."""
-    return _answer(await _to_the_end(server, server.models.remove(name)))
+    return _change(await _to_the_end(server, server.models.remove(name)))
 
 
-@models_router.post("/{name}/unload", responses=error_responses(404))
-async def unload(name: str, server: Annotated[ServerState, Depends(server_state)]) -> UnloadAnswer:
-    """Free the memory of an idle model until its next request."""
-    return UnloadAnswer(unloaded=await server.models.unload(name))
+@router.post("/models/{name}/unload")
+async def unload(name: str, server: Server) -> Answer:
+    """Free the memory of an idle model until its next request; `unloaded` is false while requests use it."""
+    return {"unloaded": await server.models.unload(name)}
 
 
 async def _to_the_end(server: ServerState, change: Coroutine[None, None, _T]) -> _T:
@@ -170,27 +105,29 @@ async def _to_the_end(server: ServerState, change: Coroutine[None, None, _T]) ->
     return running.result()
 
 
-def _answer(change: ModelChange) -> ChangeAnswer:
-    return ChangeAnswer(model=change.model, outcome=change.outcome, seconds=dict(change.seconds), error=change.error)
+def _change(change: ModelChange) -> Answer:
+    """Return a change that was made, with the seconds of its steps."""
+    return {name: value for name, value in asdict(change).items() if value is not None}
 
 
-def _state(engine: EngineClient) -> ModelState:
+def _state(engine: EngineClient) -> Answer:
+    """Return a model and its present load. `memory_bytes` is an estimate, 0 while the model is not loaded."""
     config, status = engine.bundle.config, engine.status()
     on_demand = engine if isinstance(engine, OnDemandEngine) else None
-    return ModelState(
-        name=config.name,
-        folder=str(engine.bundle.path),
-        source_languages=list(config.source_languages),
-        target_languages=list(config.target_languages),
-        precision=config.precision,
-        is_loaded=on_demand is None or on_demand.is_loaded,
-        memory_bytes=0 if on_demand is None else on_demand.occupied_bytes,
-        idle_seconds=0.0 if on_demand is None else round(on_demand.idle_seconds, 1),
-        waiting=status.waiting,
-        running=status.running,
-        rows_in_use=status.rows_in_use,
-        rows=status.rows,
-    )
+    return {
+        "name": config.name,
+        "folder": str(engine.bundle.path),
+        "source_languages": config.source_languages,
+        "target_languages": config.target_languages,
+        "precision": config.precision,
+        "is_loaded": on_demand is None or on_demand.is_loaded,
+        "memory_bytes": 0 if on_demand is None else on_demand.occupied_bytes,
+        "idle_seconds": 0.0 if on_demand is None else round(on_demand.idle_seconds, 1),
+        "waiting": status.waiting,
+        "running": status.running,
+        "rows_in_use": status.rows_in_use,
+        "rows": status.rows,
+    }
 
 
 _MAX_BODY_BYTES = 64_000
@@ -219,8 +156,7 @@ def create_admin_app(server: ServerState, gate: KeyGate | None) -> FastAPI:
             gate.authenticate(credentials.credentials)
 
         dependencies.append(Depends(check_key))
-    app.include_router(models_router, dependencies=dependencies)
-    app.include_router(activity_router, dependencies=dependencies)
+    app.include_router(router, dependencies=dependencies)
     app.include_router(metrics_router, dependencies=dependencies)
     app.include_router(health_router)
     app.add_middleware(BodyLimits, max_body_bytes=_MAX_BODY_BYTES)
