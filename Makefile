@@ -22,10 +22,8 @@ endef
 SERVE_STAMP := $(VENV)/.installed-serve
 DEV_STAMP := $(VENV)/.installed-dev
 BENCH_STAMP := $(VENV)/.installed-bench
-DOCS_STAMP := $(VENV)/.installed-docs
 RESOLVED := $(VENV)-constraints
-OUTSIDE := $(VENV)-wheel
-RAY := $(VENV)-ray
+RELEASE := $(VENV)-release
 # Installing compiles the native operators too, so their sources count among what an installation depends on.
 REQUIREMENTS := pyproject.toml constraints.txt setup.py $(wildcard kernels/source/*)
 KERNELS := kernels/libkvasir.so
@@ -41,16 +39,11 @@ endef
 # the time until a server listens.
 unexport PYTHONDONTWRITEBYTECODE
 
-URL ?= http://127.0.0.1:8000
-SMOKE_PORT ?= 8137
-SMOKE_URL = http://127.0.0.1:$(SMOKE_PORT)
-
 .DEFAULT_GOAL := help
-.PHONY: help serve test check lint types contracts tests format docs reference loadtest loadtest-smoke peers clients page-test faults soak bench bench-families bench-gate venv venv-dev constraints \
-	constraints-check wheel-smoke audit hashes ray-test mutate sanitize clean
+.PHONY: help venv venv-dev serve check test format docs page-test clients bench peers constraints release clean
 
 help:  ## List the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 20
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 14
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" && $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -64,13 +57,13 @@ $(SERVE_STAMP): $(REQUIREMENTS) | $(BIN)/python
 	$(FINISH_INSTALLATION)
 	@touch $@
 
-# torch comes first and alone, so that a CPU build offered beside the default one is the one taken.
+# torch comes first and alone, so that pip takes a CPU build where one is offered next to the default one.
 $(DEV_STAMP): $(REQUIREMENTS) | $(BIN)/python
 	$(INSTALL_TORCH)
 	@echo "Installing Kvasir for export, training, tests and load tests (about 400 MB)"
 	@$(call pip-install,$(VENV),-c constraints.txt -c $(TORCH_PIN) -e '.[dev]')
 	$(FINISH_INSTALLATION)
-	@touch $(SERVE_STAMP) $(DOCS_STAMP) $@
+	@touch $(SERVE_STAMP) $@
 
 $(BENCH_STAMP): $(REQUIREMENTS) | $(BIN)/python
 	$(INSTALL_TORCH)
@@ -79,99 +72,50 @@ $(BENCH_STAMP): $(REQUIREMENTS) | $(BIN)/python
 	$(FINISH_INSTALLATION)
 	@touch $(SERVE_STAMP) $@
 
-$(DOCS_STAMP): $(REQUIREMENTS) | $(BIN)/python
-	@echo "Installing Kvasir and MkDocs"
-	@$(call pip-install,$(VENV),-c constraints.txt -e '.[docs]')
-	$(FINISH_INSTALLATION)
-	@touch $(SERVE_STAMP) $@
-
 venv: $(SERVE_STAMP)  ## Set up .venv for serving (no torch)
 
-venv-dev: $(DEV_STAMP)  ## Set up .venv for exporting, testing and load testing
+venv-dev: $(DEV_STAMP)  ## Set up .venv for exporting, training, testing and load testing
 
 serve: $(SERVE_STAMP)  ## Serve the default model; flags: make serve ARGS="--port 9000"
 	$(BIN)/kvasir serve $(ARGS)
 
-test: check  ## Format, lint, types, import contracts and tests: what CI runs
-
-check: lint types contracts tests  ## The same
-
-lint: $(DEV_STAMP)  ## Formatting and lint rules, of the Dockerfiles too
+check: $(DEV_STAMP)  ## Format, lint, types, import contracts: every check but the tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/hadolint Dockerfile
-
-types: $(DEV_STAMP)  ## mypy --strict
 	$(BIN)/mypy
-
-contracts: $(DEV_STAMP)  ## Which folder may import which
 	$(BIN)/lint-imports
 
-# After the quick checks even under make -j: the closing line of pytest is the last one printed. A file of tests shares
-# its models and servers, so it stays in one of the processes.
-tests: lint types contracts  ## The tests alone
+# After the quick checks: the closing line of pytest is the last one printed. A file of tests shares its models and
+# servers, so it stays in one of the processes.
+test: check  ## Every check and all tests: what CI runs
 	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 format: $(DEV_STAMP)  ## Rewrite the code in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-reference: $(DEV_STAMP)  ## Write docs/options.md, openapi.json, and the tables of docs/settings.md, docs/metrics.md and docs/models.md again
-	$(BIN)/python -m server.interface.option_table > docs/options.md
-	$(BIN)/python -m tests.docs.metrics_page
-	$(BIN)/python -m tests.docs.settings_page
-	$(BIN)/python -m tests.docs.openapi_file
-	$(BIN)/python -m tests.docs.models_page
-
 # Without the variable, the theme prints a notice about its successor into every build.
-docs: $(DOCS_STAMP)  ## Build the site of the documentation in build/docs
+docs: $(DEV_STAMP)  ## Write the reference pages again, and build the site and openapi.json in build/docs
+	$(BIN)/python -m tests.docs.reference
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
-
-loadtest: $(DEV_STAMP)  ## Load the server at URL=; flags: make loadtest ARGS="--scenario steady"
-	$(BIN)/kvasir loadtest --url $(URL) $(ARGS)
-
-loadtest-smoke: $(DEV_STAMP)  ## Start a server and ask it for a little of everything, in a minute; SMOKE_PORT=8137
-	@$(BIN)/kvasir serve --port $(SMOKE_PORT) --log-level warning & server=$$!; trap "kill $$server" EXIT; \
-	until $(BIN)/python -c "from urllib.request import urlopen; urlopen('$(SMOKE_URL)/health/ready')" 2>/dev/null; \
-	do kill -0 $$server && sleep 0.5 || exit 1; done; \
-	$(BIN)/kvasir loadtest --url $(SMOKE_URL) --scenario smoke --server-pid $$server --max-error-ratio 0 \
-		--guard-requests 100000 $(ARGS)
-
-peers: $(BENCH_STAMP)  ## The same load on other servers; flags: make peers ARGS="--checkpoint FOLDER"
-	$(BIN)/python -m benchmarks.servers $(ARGS)
-
-clients: $(DEV_STAMP)  ## Other people's clients against this server; needs the network, node and npm
-	$(BIN)/pytest tests/clients
+	$(BIN)/python -m tests.docs.openapi_file build/docs/openapi.json
 
 page-test: $(DEV_STAMP)  ## The page in a real Chromium (Debian: apt-get install chromium chromium-driver)
 	$(BIN)/pytest tests/browser
 
-faults: $(DEV_STAMP)  ## Fifty hostile documents of every format, large requests and 5,000 random ones, in some forty minutes
-	$(BIN)/pytest tests/faults/hostile_documents.py
-	$(BIN)/python -m tests.faults.hostile_uploads
-	$(BIN)/python -m tests.faults.loop_holds
-	$(BIN)/python -m tests.faults.engine_storm
-	$(BIN)/python -m tests.faults.drain_under_load
-	$(BIN)/python -m tests.faults.greedy_client
-	$(BIN)/python -m tests.faults.memory_returns
-	$(BIN)/python -m tests.faults.fuzz_requests
-
-MINUTES ?= 60
-soak: $(DEV_STAMP)  ## Mixed load for MINUTES=60, with the slopes of memory, descriptors and latency
-	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) $(ARGS)
+clients: $(DEV_STAMP)  ## Other people's clients against this server; needs the network, node and npm
+	$(BIN)/pytest tests/clients
 
 bench: $(BENCH_STAMP)  ## Compare with other engines; flags: make bench ARGS="--limit 200 --repetitions 3"
 	$(BIN)/python -m benchmarks.engines.compare $(ARGS)
 
-bench-families: $(BENCH_STAMP)  ## Compare with CTranslate2 on random models of other families: ARGS="--family t5-base"
-	$(BIN)/python -m benchmarks.engines.families $(ARGS)
-
-bench-gate: $(BENCH_STAMP)  ## Fail if kvasir translate is slower than its floors: ARGS="--data LINES.txt --checkpoint FOLDER"
-	$(BIN)/python -m benchmarks.offline --floors benchmarks/offline/floors.toml $(ARGS)
+peers: $(BENCH_STAMP)  ## The same load on other servers; flags: make peers ARGS="--checkpoint FOLDER"
+	$(BIN)/python -m benchmarks.servers $(ARGS)
 
 # A separate environment, so that packages installed by hand stay out of the file. pip resolves for the Python that runs
 # it; the check then compares the result with the oldest supported one.
-constraints:  ## Resolve all versions again, write constraints.txt and check it
+constraints:  ## Resolve all versions again: constraints.txt, and deploy/requirements*.txt with the hashes of wheels
 	@echo "Creating $(RESOLVED) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv --clear $(RESOLVED)
 	@echo "Installing torch (CPU build, about 200 MB; several GB if pip is offered the CUDA build alone)"
@@ -182,70 +126,20 @@ constraints:  ## Resolve all versions again, write constraints.txt and check it
 	@{ head -n 2 constraints.txt; grep -v '^kvasir-server' $(RESOLVED)/frozen.txt | sed 's/+cpu$$//'; } > $(RESOLVED)/new.txt
 	@mv $(RESOLVED)/new.txt constraints.txt
 	$(RESOLVED)/bin/python -m pytest --quiet tests/architecture/test_constraints.py
-	rm -rf $(RESOLVED)
-
-hashes:  ## Write deploy/requirements*.txt again: the packages of the image, with the hashes of their wheels
-	$(PYTHON) -m venv --clear $(RESOLVED)
 	$(RESOLVED)/bin/python deploy/pin_hashes.py
 	rm -rf $(RESOLVED)
 
-# pip-audit ends with 0, too, if it has the data of no package.
-audit:  ## Compare constraints.txt with the known vulnerabilities; needs the network
-	$(PYTHON) -m venv --clear $(RESOLVED)
-	@$(call pip-install,$(RESOLVED),pip-audit==2.10.1)
-	$(RESOLVED)/bin/pip-audit --progress-spinner off --no-deps --disable-pip -r constraints.txt > $(RESOLVED)/audit.txt \
-		|| { cat $(RESOLVED)/audit.txt; exit 1; }
-	@! grep -q "could not be audited: fastapi" $(RESOLVED)/audit.txt || { echo "no data of vulnerabilities can be reached" >&2; exit 1; }
-	rm -rf $(RESOLVED)
-
-# Ray is installed beside the packages of the project, which are not installed again.
-ray-test: $(DEV_STAMP)  ## Kvasir behind a local Ray of two replicas: throughput, kill -9, rolling update, scaling (five minutes)
-	$(PYTHON) -m venv --clear $(RAY)
-	@$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
-		> $$($(RAY)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/project.pth
-	@$(call pip-install,$(RAY),-c constraints.txt 'ray[serve]==2.60.0')
-	PYTHONPATH=. $(RAY)/bin/python -m pytest -s -W default -p no:xdist tests/deploy/ray_cluster.py
-	rm -rf $(RAY)
-
-MUTATE := $(VENV)-mutate
-
-mutate: $(DEV_STAMP)  ## Change FILES at random, SAMPLE=20 times each (SEED=1); print the changes that no test notices
-	@test -n "$(FILES)" || { echo 'make mutate FILES="server/engine/scheduler.py ..." SAMPLE=20' >&2; exit 1; }
-	$(PYTHON) -m venv $(MUTATE)
-	@$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
-		> $$($(MUTATE)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/project.pth
-	@$(call pip-install,$(MUTATE),-c constraints.txt cosmic-ray==8.7.0)
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(MUTATE)/bin/python -m tests.mutate --sample $(or $(SAMPLE),20) --seed $(or $(SEED),1) $(FILES)
-
-sanitize: $(DEV_STAMP)  ## The native operators under ASAN and UBSAN with drawn shapes; needs clang-19 (or CLANG=)
-	$(BIN)/python -m tests.kernels.sanitize
-
-constraints-check: $(DEV_STAMP)  ## Check that constraints.txt resolves on every supported Python
-	$(BIN)/pytest --quiet tests/architecture/test_constraints.py
-
-# Removes build/ first, because setuptools packs whatever an earlier build left there.
-# Translates with the installed wheel outside the checkout, on the command line and over HTTP.
-define TRY_WHEEL
-	cd / && echo "Good morning." | $(abspath $(OUTSIDE))/bin/kvasir translate | grep Guten
-	@cd / && $(abspath $(OUTSIDE))/bin/kvasir serve --port $(SMOKE_PORT) --log-level warning & server=$$!; trap "kill $$server" EXIT; \
-	until $(OUTSIDE)/bin/python -c "from urllib.request import urlopen; urlopen('$(SMOKE_URL)/health/ready')" 2>/dev/null; \
-	do kill -0 $$server && sleep 0.5 || exit 1; done; \
-	$(OUTSIDE)/bin/python -c "from urllib.request import urlopen; \
-	print(urlopen('$(SMOKE_URL)/translate', b'q=Good+morning.&source=en&target=de').read().decode())" | grep Guten
-endef
-
-wheel-smoke:  ## Install the wheel into a clean environment, translate with it, and again with the newest versions allowed
-	@rm -rf build
-	@echo "Creating $(OUTSIDE) with $$($(PYTHON) --version)"
-	@$(PYTHON) -m venv --clear $(OUTSIDE)
-	@echo "Building and installing the wheel (about 200 MB)"
-	@$(call pip-install,$(OUTSIDE),-c constraints.txt .)
-	$(TRY_WHEEL)
-	@echo "Installing the newest versions that the wheel allows"
-	@$(call pip-install,$(OUTSIDE),--upgrade --upgrade-strategy eager .)
-	$(TRY_WHEEL)
-	rm -rf $(OUTSIDE) build
+PYTHONS ?= $(PYTHON)
+# The wheel is built of the source distribution.
+release: docs  ## Build wheel, sdist and checksums in dist/, and try the wheel: PYTHONS="python3.11 python3.13"
+	rm -rf dist $(RELEASE)
+	$(PYTHON) -m venv $(RELEASE)
+	@$(call pip-install,$(RELEASE),build==1.6.1)
+	$(RELEASE)/bin/python -m build --outdir dist > $(RELEASE)/build.log || { tail -n 20 $(RELEASE)/build.log >&2; exit 1; }
+	cp build/docs/openapi.json dist/
+	rm -rf $(RELEASE)
+	$(BIN)/python deploy/release.py dist $(PYTHONS)
 
 clean:  ## Remove the environment and everything that can be made again
-	rm -rf $(VENV) $(RESOLVED) $(OUTSIDE) $(RAY) $(MUTATE) .clients build dist $(KERNELS) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(RESOLVED) $(RELEASE) .clients build dist $(KERNELS) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

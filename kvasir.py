@@ -184,7 +184,7 @@ def train(context: typer.Context) -> None:
 def filter_pairs(context: typer.Context) -> None:
     """Drop the least probable pairs of parallel text."""
     with one_line_errors(), needs_extra("train"):
-        from model.training.filter_command import filter_pairs as filtering
+        from model.training.command import filter_pairs as filtering
 
         run_command(_with_bundles(filtering), context.args, "kvasir filter")
 
@@ -212,7 +212,7 @@ def _with_bundles(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(*arguments: object, **options: object) -> None:
-        from export.recovery.reading import KvasirBundle
+        from export.recovery import KvasirBundle
         from model.families.registry import add_format
 
         add_format(KvasirBundle())
@@ -281,7 +281,7 @@ def export(
         with needs_extra("export"):
             from export.exporter import export_bundle
         if to == "checkpoint":
-            from export.recovery.checkpoint_export import export_checkpoint
+            from export.recovery import export_checkpoint
 
             export_checkpoint(Path(checkpoint), bundle, lambda message: typer.echo(message, err=True))
             typer.echo(f"{checkpoint} is in {bundle}: kvasir train FOLDER --init {bundle} …")

@@ -42,7 +42,7 @@ def resolved(requirements: Sequence[str], machine: str) -> dict[str, set[str]]:
         wanted = Path(folder) / "wanted.txt"
         wanted.write_text("\n".join(requirements), encoding="utf-8")
         report = Path(folder) / "report.json"
-        subprocess.run(  # noqa: S603 - no shell, and no argument from outside
+        subprocess.run(
             [
                 *(sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed"),
                 *("--only-binary=:all:", "--python-version", PYTHON, *platforms, "--target", folder),

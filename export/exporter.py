@@ -2,7 +2,8 @@
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from importlib.metadata import version
 from pathlib import Path
 
 import onnx
@@ -10,34 +11,32 @@ import torch
 from torch.export import Dim
 
 from bundle import tensors as names
-from bundle.loading import Bundle, load_bundle, save_manifest
+from bundle.loading import Bundle, load_bundle, record_file, save_manifest
+from bundle.manifest import BundleConfig, GenerationDescription, Provenance, SpecialTokens, TokenizerDescription
 from bundle.shortlist import read_shortlist
-from bundle.tensors import Precision
-from export.bundle_description import describe_bundle, encoder_outputs
-from export.checkpoint_checks import require_sizes, with_checked_tasks
-from export.graphs.encoder_graph import EncoderOnlyGraph, EncoderOutputsGraph
+from bundle.tensors import Layout, Precision
+from export.checks import require_sizes, require_tokenizer, with_checked_tasks, without_second_copy
 from export.graphs.external_weights import Weights
-from export.graphs.fused_layers import ScaledMatrix
-from export.graphs.optional_output import make_optional
-from export.graphs.parts_export import export_parts
+from export.graphs.layers import ScaledMatrix, describe_shapes
+from export.graphs.onnx_nodes import make_optional
+from export.graphs.parts_layout import export_parts
 from export.graphs.ranking import Ranking
-from export.graphs.shapes import describe_shapes
-from export.graphs.step_layout import DecoderStepGraph
+from export.graphs.step_layout import DecoderStepGraph, EncoderOnlyGraph, EncoderOutputsGraph
 from export.graphs.tracing import EXAMPLE_ROWS, EXAMPLE_SOURCE_LEN, example_caches, save, traced
-from export.int8.int8_cache import store_caches_in_int8
 from export.int8.key_value_ranges import with_unit_keys_values
 from export.int8.operators import add_functions
-from export.int8.quantize import quantize_per_row
-from export.int8.rounding import rounding_of_weights
-from export.recovery.reading import KvasirBundle
+from export.int8.quantize import quantize_per_row, store_caches_in_int8
+from export.int8.steps import rounding_of_weights
+from export.recovery import KvasirBundle
 from export.shortlist import add_shortlist
 from export.staging import name_of, require_empty, staged
-from export.tokenizer_checks import require_tokenizer, without_second_copy
 from export.verification.verify import verify_bundle
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.hugging_face_files import CheckpointFolder
 from model.checkpoints.language_codes import language_code
 from model.checkpoints.weights import shared_model
-from model.families.own.reading import read_own_model
+from model.config import TransformerConfig
+from model.families.own import read_own_model
 from model.families.registry import add_format, read_checkpoint
 from model.transformer import EncoderModel, Transformer
 
@@ -185,7 +184,7 @@ def export_decoder(
 
 
 def _in_ranges(transformer: Transformer, precision: Precision) -> Transformer:
-    assert precision != "float16", "float16 graphs have layout `parts`: export.graphs.parts_export"
+    assert precision != "float16", "float16 graphs have layout `parts`: export.graphs.parts_layout"
     return with_unit_keys_values(transformer) if precision == "int8" else transformer
 
 
@@ -195,3 +194,77 @@ def _in_int8(
     model = store_caches_in_int8(quantize_per_row(model, matrices, ranking, weights))
     add_functions(model)
     return model
+
+
+def describe_bundle(
+    checkpoint: Checkpoint, folder: Path, precision: Precision, name: str, unknown_token_id: int
+) -> BundleConfig:
+    """Return the description of the files in `folder`, exported from a checkpoint."""
+    config = checkpoint.config
+    languages, template = checkpoint.languages, checkpoint.tokenizer.template
+    num_layers, recurrent = config.num_decoder_layers, config.has_recurrent_decoder
+    has_suppressed = bool(config.suppressed_token_ids)
+    layout: Layout = "parts" if (folder / names.MOVE_FILE).exists() else "step"
+    return BundleConfig(
+        name=name,
+        source_languages=languages.source,
+        target_languages=languages.target,
+        target_language_tokens=dict(languages.source_prefix),
+        first_language_tokens=dict(languages.first_tokens),
+        language_aliases=dict(languages.aliases),
+        tokenizer=TokenizerDescription.model_validate(
+            {
+                "kind": checkpoint.tokenizer.kind,
+                "before": template.before,
+                "after": template.after,
+                "source_language_tokens": dict(languages.source_tokens),
+                "source_language_last": template.language_last,
+                "prompts": dict(languages.prompts),
+            }
+        ),
+        precision=precision,
+        layout=layout,
+        shapes=describe_shapes(config),
+        attention_scale=config.scale_of_attention(config.decoder_shape),
+        special_tokens=SpecialTokens(
+            end_of_sequence=config.eos_token_id,
+            padding=config.pad_token_id,
+            decoder_start=config.decoder_start_token_id,
+            unknown=unknown_token_id,
+            suppressed=config.suppressed_token_ids,
+            forced_end=config.forced_eos,
+            forced_first=config.forced_first_token_id,
+        ),
+        generation=_described_generation(checkpoint),
+        encoder_inputs=(
+            names.SOURCE_TOKENS,
+            names.SOURCE_LENGTHS,
+            *([names.SOURCE_WIDTH] if layout == "parts" else []),
+        ),
+        encoder_outputs=encoder_outputs(config),
+        decoder_inputs=names.decoder_input_names(num_layers, layout, recurrent=recurrent) if num_layers else (),
+        decoder_outputs=names.decoder_output_names(
+            num_layers, layout, recurrent=recurrent, has_suppressed=has_suppressed
+        )
+        if num_layers
+        else (),
+        provenance=Provenance(
+            source=checkpoint.provenance.source,
+            family=checkpoint.provenance.family,
+            weights_sha256=checkpoint.provenance.weights_sha256,
+            num_parameters=sum(weight.numel() for weight in checkpoint.weights.values()),
+            exporter=f"kvasir {version('kvasir-server')}",
+        ),
+        files={path.name: record_file(path) for path in sorted(folder.iterdir())},
+    )
+
+
+def encoder_outputs(config: TransformerConfig) -> tuple[str, ...]:
+    """Return the outputs of the encoder graph, in order."""
+    keys_values = () if config.is_encoder_only else (names.CROSS_KEYS_VALUES,)
+    return (*keys_values, names.HIDDEN_STATES)
+
+
+def _described_generation(checkpoint: Checkpoint) -> GenerationDescription | None:
+    generation = checkpoint.generation
+    return None if generation is None else GenerationDescription.model_validate(asdict(generation))

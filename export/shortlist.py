@@ -10,9 +10,8 @@ from bundle import tensors as names
 from bundle.loading import Bundle, record_file, save_manifest
 from bundle.manifest import BundleConfig, BundleError
 from bundle.shortlist import read_shortlist
-from export.graphs.best_tokens_operator import BEST_LISTED_TOKENS, BEST_TOKENS, LISTED_LOGITS
-from export.graphs.onnx_function import DOMAIN
-from export.int8.operators import add_functions
+from export.graphs.onnx_nodes import DOMAIN
+from export.int8.operators import BEST_LISTED_TOKENS, BEST_TOKENS, LISTED_LOGITS, add_functions
 from model.temporary_folders import temporary_folder
 
 _OUTPUT_WEIGHT = "output_weight"

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bundle.manifest import MANIFEST_FILE
-from export.checkpoint_checks import ExportError
+from export.checks import ExportError
 from model.temporary_folders import delete_abandoned, temporary_folder
 
 _PREFIX = ".kvasir-export-"
@@ -50,7 +50,7 @@ def staged(folder: Path) -> Iterator[Path]:
         if not is_there:
             staging.rename(folder)
             return
-        # A folder without a manifest is no bundle.
+        # A folder without a manifest is not a bundle.
         names = sorted((path.name for path in staging.iterdir()), key=lambda name: name == MANIFEST_FILE)
         try:
             for name in names:

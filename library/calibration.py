@@ -16,8 +16,7 @@ from bundle.manifest import QualityCalibration
 from library.card import repairs_table, write_section
 from library.copying import described, measured_copying
 from library.repairs import Decoder, repair_figures
-from model.training.parallel_text import read_pairs
-from model.training.translation_memory import Pair
+from model.training.parallel_text import Pair, read_pairs
 from server.text.segmentation.sentences import sentences
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline

@@ -37,8 +37,7 @@ from server.text.unknown_characters import UnknownCharacters
 from server.translation.limits import TranslationLimits
 from server.translation.sentence_encoder import Part, SentenceEncoder
 from server.translation.types import TranslationRequest
-from server.workers.engine_pool import EnginePool
-from server.workers.pool_options import PoolOptions
+from server.workers.pool import EnginePool, PoolOptions
 
 _BEAM_SIZES: Final = (1, 4)
 _MIN_SHARE: Final = 0.95  # of the cases that a copied kind or a mask comes back in

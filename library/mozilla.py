@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from model.checkpoints.archives import PACKED, unpacked
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.download import Progress, RemoteFile, download
-from model.checkpoints.errors import CheckpointError
 from server.text.language_tags import match_language
 
 REGISTRY_URL: Final = (

@@ -6,6 +6,8 @@ The names are those of published repositories, `Helsinki-NLP/opus-mt-<source>-<t
 from collections.abc import Mapping
 from typing import Final
 
+from server.text.language_tags import primary_language
+
 _ORGANISATION: Final = "Helsinki-NLP"
 
 # Targets of each source language.
@@ -141,6 +143,7 @@ _NAMES: Final[Mapping[tuple[str, str], str]] = {
 
 def opus_mt_model(source: str, target: str) -> str | None:
     """Return the hub name of the model of a pair, or None."""
+    source, target = _code(source), _code(target)
     name = _NAMES.get((source, target))
     if name is None and target in _TARGETS.get(source, "").split():
         name = f"opus-mt-{source}-{target}"
@@ -149,5 +152,12 @@ def opus_mt_model(source: str, target: str) -> str | None:
 
 def opus_mt_targets(source: str) -> list[str]:
     """Return the targets of a source language, sorted."""
+    source = _code(source)
     named = [target for origin, target in _NAMES if origin == source]
     return sorted({*_TARGETS.get(source, "").split(), *named})
+
+
+def _code(language: str) -> str:
+    """Return the code of the table for a language: that of its macrolanguage, `no` for `nb`, if it has no own one."""
+    is_known = language in _TARGETS or any(language in targets.split() for targets in _TARGETS.values())
+    return language if is_known or "-" in language else primary_language(language)

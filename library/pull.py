@@ -26,10 +26,9 @@ from library.mozilla import (
 from library.names import PAIR, ModelName, language_tag, parse_name
 from library.opus_mt import opus_mt_model
 from library.registry_download import read_registry
-from model.checkpoints.archives import extract, is_archive
+from model.checkpoints.archives import extract, is_archive, require_files
 from model.checkpoints.download import Progress, RemoteFile, download, no_progress
 from model.checkpoints.hub import card_licence, download_model
-from model.checkpoints.regular_files import require_files
 from model.temporary_folders import temporary_folder
 
 Report = Callable[[str], None]

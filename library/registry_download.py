@@ -6,8 +6,8 @@ from urllib.parse import urljoin
 
 from library.home import Home
 from library.mozilla import RegistryModel, parse_registry
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.download import RemoteFile, download
-from model.checkpoints.errors import CheckpointError
 from model.temporary_folders import temporary_folder
 
 REGISTRY_FILES = ("models.json", "records.json")

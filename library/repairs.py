@@ -11,7 +11,7 @@ from typing import Final
 
 from bundle.loading import Bundle
 from bundle.manifest import BundleConfig, Repair
-from model.training.translation_memory import Pair
+from model.training.parallel_text import Pair
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Completion, Request
 from server.text.digits import compare
@@ -19,8 +19,7 @@ from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.quality import pair_name
 from server.translation.types import Translation, TranslationRequest
-from server.workers.engine_pool import EnginePool
-from server.workers.pool_options import PoolOptions
+from server.workers.pool import EnginePool, PoolOptions
 
 REPAIRS: Final[Sequence[Repair]] = ("numbers", "parts", "capitals")
 _MAX_SENTENCES: Final = 3000  # that a repair is measured with

@@ -59,7 +59,7 @@ class TransformerConfig:
     num_decoder_layers: int = 6
     """0: the model is an encoder only."""
     decoder: DecoderKind = "self_attention"
-    """First sub-layer of decoder layers; "ssru" is a recurrent unit whose state does not grow (`model.ssru`)."""
+    """First sub-layer of decoder layers; "ssru" is a recurrent unit whose state does not grow (`model.layers`)."""
 
     dropout: float = 0.1
     """Dropout of sub-layer outputs and embeddings."""
@@ -87,7 +87,7 @@ class TransformerConfig:
     position_offset: int = 0
     """Position of the first token."""
     relative_buckets: int = 0
-    """Buckets of a bias on self-attention that depends on the distance of two tokens; 0 is no bias."""
+    """Buckets of a bias on self-attention that depends on the distance of two tokens; 0 for none."""
     relative_max_distance: int = 128
     """Distance from which all tokens are in the last bucket."""
     token_types: int = 0

@@ -1,4 +1,4 @@
-"""Layers of encoder and decoder: attention and feed-forward in residual connections with normalisation."""
+"""Layers of encoder and decoder: attention, feed-forward and recurrence in residual connections with normalisation."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -10,7 +10,6 @@ from torch.nn import functional
 
 from model.attention import KeysValues, MultiHeadAttention
 from model.config import Activation, StackShape, TransformerConfig
-from model.ssru import SSRU
 
 LayerType = TypeVar("LayerType", bound=nn.Module)
 
@@ -186,6 +185,34 @@ class DecoderLayer(CrossAttentionLayer):
         attended = self.self_attention(query, keys, values, self_mask, position_bias)
         hidden = self.add_sublayer(hidden, attended, self.self_attention_norm)
         return self.finish(hidden, cross, cross_mask), (keys, values)
+
+
+class SSRU(nn.Module):
+    """Simpler simple recurrent unit (Kim et al. 2019, "From Research to Production and Back", section 3.2).
+
+    c_t = f_t * c_(t-1) + (1 - f_t) * W x_t, with f_t = sigmoid(V x_t + b); the output is relu(c_t). The state is one
+    vector a row, whatever the number of decoded tokens, and zero before the first one.
+    """
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.input_proj = nn.Linear(d_model, d_model, bias=False)
+        self.forget_proj = nn.Linear(d_model, d_model)
+
+    def forward(self, hidden: Tensor, past: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return outputs shaped like `hidden` [rows, new_len, d_model], and the state [rows, d_model] after them.
+
+        `past` is the state after the tokens before them.
+        """
+        kept = torch.sigmoid(self.forget_proj(hidden))
+        added = (1 - kept) * self.input_proj(hidden)
+        state = torch.zeros_like(hidden[:, 0]) if past is None else past
+        states: list[Tensor] = []
+        # Unbound first: a slice in each turn would cost as much as the sum.
+        for kept_part, added_part in zip(kept.unbind(1), added.unbind(1), strict=True):
+            state = torch.addcmul(added_part, kept_part, state)
+            states.append(state)
+        return torch.relu(torch.stack(states, dim=1)), state
 
 
 class RecurrentDecoderLayer(CrossAttentionLayer):

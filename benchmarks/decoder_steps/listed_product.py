@@ -16,9 +16,8 @@ import typer
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from export.graphs.best_tokens_operator import BEST_LISTED_TOKENS, BEST_TOKENS
-from export.graphs.onnx_function import DOMAIN, OPSET
-from export.int8.operators import add_functions, in_panels
+from export.graphs.onnx_nodes import DOMAIN, OPSET
+from export.int8.operators import BEST_LISTED_TOKENS, BEST_TOKENS, add_functions, in_panels
 from kernels.onnx_registration import register
 
 Arrays = dict[str, NDArray[np.generic]]

@@ -37,8 +37,7 @@ from benchmarks.workloads import Search, forced_workload
 from bundle import tensors as names
 from bundle.loading import save_manifest
 from bundle.manifest import TokenizerDescription
-from export.bundle_description import describe_bundle
-from export.exporter import export_decoder, export_encoder
+from export.exporter import describe_bundle, export_decoder, export_encoder
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
 

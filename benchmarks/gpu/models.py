@@ -13,8 +13,8 @@ from bundle import tensors as names
 from bundle.loading import Bundle, record_file, save_manifest
 from bundle.manifest import MANIFEST_FILE, BundleConfig, Provenance, SpecialTokens
 from bundle.tensors import Precision
-from export.graphs.parts_export import export_parts
-from export.graphs.shapes import describe_shapes
+from export.graphs.layers import describe_shapes
+from export.graphs.parts_layout import export_parts
 from model.config import TransformerConfig
 from model.transformer import Transformer
 

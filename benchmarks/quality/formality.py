@@ -20,8 +20,7 @@ from server.text.formality import Formality, formality_rules
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.types import TranslationRequest
-from server.workers.engine_pool import EnginePool
-from server.workers.pool_options import PoolOptions
+from server.workers.pool import EnginePool, PoolOptions
 
 _YOU = regex.compile(r"\byou\b", regex.IGNORECASE)
 

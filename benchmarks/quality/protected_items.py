@@ -24,8 +24,7 @@ from server.text.spans import SpanKind
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.types import TranslationRequest
-from server.workers.engine_pool import EnginePool
-from server.workers.pool_options import PoolOptions
+from server.workers.pool import EnginePool, PoolOptions
 
 # Digits are drawn.
 _SPANS = {

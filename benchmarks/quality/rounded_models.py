@@ -14,9 +14,8 @@ from benchmarks.in_process import InProcessEngine
 from bundle import tensors as names
 from bundle.loading import Bundle
 from bundle.tensors import Precision
-from export.bundle_description import describe_bundle
-from export.exporter import export_decoder, export_encoder
-from export.graphs.parts_export import export_parts
+from export.exporter import describe_bundle, export_decoder, export_encoder
+from export.graphs.parts_layout import export_parts
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint

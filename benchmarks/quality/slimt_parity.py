@@ -42,12 +42,12 @@ from bundle.shortlist import Shortlist, read_shortlist
 from export.exporter import export_bundle
 from model.checkpoints.weights import build_model
 from model.families.marian.description import Description
-from model.families.marian.native_reading import stored_names
+from model.families.marian.native import stored_names
 from model.families.marian.tensor_files import read_tensors
 from model.families.registry import read_checkpoint
 from model.transformer import Transformer
-from server.engine.listed_tokens import ListedTokens
 from server.engine.runners.onnx import OnnxRunner, OnnxSessions
+from server.engine.shortlist import ListedTokens
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import SentenceParams
 from server.text.tokenizers.registry import open_tokenizer

@@ -16,8 +16,7 @@ from benchmarks.workers.protocol import Job, serve
 from bundle.loading import load_bundle
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Request, SentenceParams, Timings
-from server.workers.engine_pool import EnginePool
-from server.workers.pool_options import PoolOptions
+from server.workers.pool import EnginePool, PoolOptions
 
 
 def main(

@@ -5,20 +5,25 @@ no value that the host reads. So a step ends with the logits of all rows, and sm
 them (`choose`, `rank`); `move` moves rows of caches.
 """
 
+import copy
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from torch import Tensor, nn
+from torch.export import Dim
 
 from bundle import tensors as names
 from bundle.manifest import Shapes
-from export.graphs.encoder_graph import EncoderGraph
-from export.graphs.onnx_function import OPSET, FunctionBody
+from export.graphs.layers import describe_shapes
+from export.graphs.onnx_nodes import OPSET, FunctionBody
 from export.graphs.ranking import BlockedVocabulary, add_best_tokens, add_log_normalizer
-from export.graphs.step_layout import DecoderStepGraph, LayerCaches
+from export.graphs.step_layout import DecoderStepGraph, EncoderGraph, LayerCaches
+from export.graphs.tracing import EXAMPLE_ROWS, EXAMPLE_SOURCE_LEN, example_caches, save, traced
+from model.layers import RMSNorm
 from model.transformer import Transformer
 
 # Supported by onnx 1.21 and ONNX Runtime 1.31 for this operator set.
@@ -26,6 +31,8 @@ _IR_VERSION = 10
 _SLICE_CONSTANTS = {
     name: np.array([value], np.int64) for name, value in (("first", 0), ("behind_first", 1), ("last_axis", -1))
 }
+# A power of two, so that no weight is rounded.
+_DIVISOR = 64.0
 
 
 class EncoderPart(EncoderGraph):
@@ -244,3 +251,82 @@ def _model(
     tensors = [numpy_helper.from_array(value, constant) for constant, value in constants.items()]
     graph = helper.make_graph(body.nodes, name, inputs, outputs, tensors)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=_IR_VERSION)
+
+
+def export_parts(transformer: Transformer, folder: Path, dtype: torch.dtype) -> None:
+    """Write all five graphs: float16 for GPUs, float32 for comparisons on a CPU.
+
+    Weights are prepared in float32 and rounded once. Layer normalisation, softmax and sums of products are float32
+    inside ONNX Runtime's operators; values between operators are `dtype`.
+    """
+    config, shapes = transformer.config, describe_shapes(transformer.config)
+    num_layers, num_suppressed = config.num_decoder_layers, len(config.suppressed_token_ids)
+    recurrent = config.has_recurrent_decoder
+    rounded = within_float16(transformer)  # a copy: the bundle is verified against the unrounded model
+    rows = Dim("rows", min=1, max=2**16)
+    source_len = Dim("source_len", min=1, max=config.max_source_tokens)
+    encoder, encoder_weights = traced(
+        EncoderPart(rounded).eval().to(dtype),
+        (
+            torch.zeros(EXAMPLE_ROWS, EXAMPLE_SOURCE_LEN, dtype=torch.int32),
+            torch.tensor([EXAMPLE_SOURCE_LEN, 3, 1], dtype=torch.int32),
+            torch.tensor(EXAMPLE_SOURCE_LEN, dtype=torch.int32),
+        ),
+        ({0: rows, 1: source_len}, {0: rows}, {}),
+        [names.SOURCE_TOKENS, names.SOURCE_LENGTHS, names.SOURCE_WIDTH],
+        [names.CROSS_KEYS_VALUES, names.HIDDEN_STATES],
+    )
+    save(encoder, folder / names.ENCODER_FILE, shapes, encoder_weights)
+    rounded = within_float16(transformer)  # float32 again
+    # Caches have their full length, so that no node reads their shape.
+    caches = example_caches(transformer, EXAMPLE_ROWS, shapes.max_target_tokens, shapes.max_source_tokens, dtype)
+    decoder, decoder_weights = traced(
+        DecoderPart(rounded).eval().to(dtype),
+        (
+            torch.zeros(EXAMPLE_ROWS, dtype=torch.int32),
+            torch.zeros(EXAMPLE_ROWS, dtype=torch.int32),
+            torch.ones(EXAMPLE_ROWS, dtype=torch.int32),
+            caches,
+        ),
+        ({0: rows}, {0: rows}, {0: rows}, [tuple({0: rows} for _ in layer) for layer in caches]),
+        list(names.decoder_input_names(num_layers, "parts", recurrent=recurrent)),
+        # Candidates are added below.
+        list(names.decoder_output_names(num_layers, "parts", recurrent=recurrent, has_suppressed=bool(num_suppressed)))[
+            2:
+        ],
+    )
+    add_candidates(decoder, shapes, num_suppressed)
+    save(decoder, folder / names.DECODER_FILE, shapes, decoder_weights)
+    save(choose_graph(shapes, num_suppressed), folder / names.CHOOSE_FILE, shapes)
+    save(rank_graph(shapes, dtype, num_suppressed), folder / names.RANK_FILE, shapes)
+    save(move_graph(shapes), folder / names.MOVE_FILE, shapes)
+
+
+@torch.no_grad()
+def within_float16(transformer: Transformer) -> Transformer:
+    """Return a copy that computes the same with smaller hidden states, or an equal copy of a model unlike T5."""
+    config, divided = transformer.config, copy.deepcopy(transformer)
+    is_like_t5 = config.norm == "rms" and config.norm_placement == "pre" and config.final_norm
+    if not is_like_t5 or config.has_recurrent_decoder or config.embedding_norm or config.positions != "none":
+        return divided
+    # The output projection must keep its weight.
+    divided.output_projection.weight = nn.Parameter(divided.output_projection.weight.clone())
+    stacks = (divided.encoder, divided.decoder)
+    for embedding in {stack.embedding for stack in stacks}:
+        embedding.weight.div_(_DIVISOR)
+    for module in divided.modules():
+        if isinstance(module, RMSNorm):
+            module.eps /= _DIVISOR**2
+    for layer in [*divided.encoder.layers, *divided.decoder.layers]:
+        for name in ("self_attention.out_proj", "cross_attention.out_proj", "feed_forward.outer_proj"):
+            part, _, projection = name.partition(".")
+            if hasattr(layer, part):
+                _divide(getattr(getattr(layer, part), projection))
+    return divided
+
+
+def _divide(projection: nn.Linear) -> None:
+    projection.weight.div_(_DIVISOR)
+    bias: torch.Tensor | None = projection.bias
+    if bias is not None:
+        bias.div_(_DIVISOR)

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from export.graphs.onnx_function import FunctionBody
+from export.graphs.onnx_nodes import FunctionBody
 
 
 @dataclass(frozen=True, slots=True)

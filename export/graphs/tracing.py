@@ -14,14 +14,12 @@ from torch import Tensor, nn
 
 from bundle import tensors as names
 from bundle.manifest import Shapes
-from export.graphs.attention import padded_head_dim
 from export.graphs.external_weights import MIN_DEFERRED_BYTES, Weights, write_graph
-from export.graphs.shapes import state_width
+from export.graphs.layers import padded_head_dim, state_width
+from export.graphs.onnx_nodes import OPSET
 from export.graphs.step_layout import LayerCaches
 from model.transformer import Transformer
 
-# GroupQueryAttention supports no newer one; LayerNormalization requires 17.
-OPSET = 21
 EXAMPLE_ROWS = 3
 EXAMPLE_SOURCE_LEN = 7
 

@@ -7,6 +7,8 @@ column keeps its numbers if they fit; every other column gets steps of its own.
 import numpy as np
 from numpy.typing import NDArray
 
+from model.checkpoints.checkpoint import Checkpoint
+
 _LARGEST = 127  # symmetric: -127 ... 127
 _LARGEST_PAIR = 128
 # The smallest number of a column is at most this multiple of its step.
@@ -51,7 +53,7 @@ def _heaviest_pairs(weight: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _own_steps(weight: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the step of which all weights of a column are multiples, at most 127 times it; 0 if there is none."""
+    """Return the step of which all weights of a column are multiples, at most 127 times it; 0 without such a step."""
     magnitudes = np.abs(weight)
     largest = magnitudes.max(axis=0)
     smallest = np.where(magnitudes > 0, magnitudes, np.inf).min(axis=0)
@@ -80,3 +82,18 @@ def _exact_steps(weight: NDArray[np.float32], steps: NDArray[np.float32]) -> NDA
         is_exact = (np.rint(weight[:, columns] / sizes) * sizes == weight[:, columns]).all(axis=0)
         exact[columns[is_exact]] = sizes[is_exact]
     return exact
+
+
+def rounding_of_weights(checkpoint: Checkpoint) -> float:
+    """Return the change of embeddings and weights of products in an int8 bundle: its RMS divided by theirs.
+
+    The steps of both differ, because sums of the native operators must fit into 16 bits.
+    """
+    changes = squares = 0.0
+    for name, tensor in checkpoint.weights.items():
+        if name.endswith(("_proj.weight", ".embedding.weight")):
+            weight: NDArray[np.float32] = tensor.float().numpy().T
+            quantized, scales = quantize_in_pairs(weight)
+            changes += float(np.square(quantized * scales - weight).sum())
+            squares += float(np.square(weight).sum())
+    return float(np.sqrt(changes / squares)) if squares else 0.0

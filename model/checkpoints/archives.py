@@ -1,4 +1,4 @@
-"""Extraction of downloaded archives, which are untrusted: ZIP (`.zip`, `.argosmodel`), tar, folders of packed files.
+"""Files from outside, which are untrusted: ZIP (`.zip`, `.argosmodel`), tar and folders of packed files are extracted.
 
 Mozilla's repository of models has such folders: `model.ende.intgemm.alphas.bin.gz`, `vocab.ende.spm.gz`. Firefox
 downloads the same files packed with Zstandard. Files that macOS adds to archives are left out.
@@ -6,6 +6,7 @@ downloads the same files packed with Zstandard. Files that macOS adds to archive
 
 import errno
 import gzip
+import hashlib
 import lzma
 import shutil
 import sys
@@ -17,6 +18,8 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, cast
+
+from model.checkpoints.checkpoint import CheckpointError
 
 PACKED: Final = (".gz", ".zst")
 MAX_FILES: Final = 10_000
@@ -139,3 +142,18 @@ def _safe(archive: Path, name: str) -> PurePosixPath:
     if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name or ":" in path.parts[0]:
         raise ValueError(f"{archive.name} contains a path that leads out of its folder: {name!r}")
     return path
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def require_files(path: Path) -> None:
+    """Raise `CheckpointError` for a pipe or a device, by itself or in a folder: opening a pipe can wait for ever."""
+    paths = sorted((*path.glob("*"), *path.glob("*/*"))) if path.is_dir() else [path]
+    for each in paths:
+        kinds = {"a pipe": each.is_fifo(), "a device": each.is_char_device() or each.is_block_device()}
+        if kind := next((kind for kind, is_one in kinds.items() if is_one), None):
+            raise CheckpointError(f"{each} is {kind}, not a file; replace or remove it")

@@ -1,13 +1,19 @@
-"""A model as a checkpoint describes it, in terms that no model family defines."""
+"""A model as a checkpoint describes it, in terms that no model family defines; without torch."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from model.config import TransformerConfig
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be read or contradicts its settings; the message names the file or the weight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +101,7 @@ class Checkpoint:
     """
 
     config: TransformerConfig
-    weights: Mapping[str, Tensor]
+    weights: "Mapping[str, Tensor]"
     tokenizer: TokenizerFiles
     languages: Languages
     provenance: Provenance

@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import hashlib
 import http.client
 import os
 import re
@@ -15,7 +14,8 @@ from io import BufferedRandom
 from pathlib import Path
 from typing import Final
 
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.archives import sha256_of
+from model.checkpoints.checkpoint import CheckpointError
 
 Progress = Callable[[str, int, int | None], None]
 """Receives the name of a file, the bytes present, and its size if known."""
@@ -175,8 +175,7 @@ def _problem(file: RemoteFile, path: Path) -> str:
     if file.size is not None and size != file.size:
         return f"it must have {file.size} bytes. Given: {size}"
     if file.sha256 is not None:
-        with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest = sha256_of(path)
         if digest != file.sha256.lower():
             return f"its SHA-256 must be {file.sha256}. Given: {digest}"
     return ""

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from model.checkpoints.archives import sha256_of
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.download import Progress, RemoteFile, download, no_progress
-from model.checkpoints.errors import CheckpointError
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo, RepoSibling
@@ -219,8 +220,7 @@ def _is_whole(path: Path, file: "RepoSibling") -> bool:
         return False
     # The hub has the SHA-256 of large files and Git's hash of small ones.
     if isinstance(file.lfs, Mapping) and file.lfs.get("sha256"):
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest() == str(file.lfs["sha256"])
+        return sha256_of(path) == str(file.lfs["sha256"])
     if file.blob_id:
         content = path.read_bytes()
         return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest() == file.blob_id

@@ -8,8 +8,8 @@ import struct
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -19,10 +19,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from model.checkpoints.archives import extract, is_archive
-from model.checkpoints.errors import CheckpointError as CheckpointError
+from model.checkpoints.archives import extract, is_archive, require_files
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.hub import download_model
-from model.checkpoints.regular_files import require_files
 from model.temporary_folders import temporary_folder
 
 CONFIG_FILE = "config.json"
@@ -107,6 +106,17 @@ class Settings:
         # Options of a pickled checkpoint can be tensors, of which JSON knows nothing.
         value = json.dumps(self.values[name], default=str) if name in self.values else "absent"
         raise CheckpointError(f"{self.file_name}: `{name}` {requirement}. Given: {value}")
+
+
+@contextmanager
+def errors_of(file_name: str) -> Iterator[None]:
+    """Raise the ValueError of a configuration as a `CheckpointError` that names the file."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except ValueError as error:
+        raise CheckpointError(f"{file_name}: {error}") from error
 
 
 def find_checkpoint(

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.hugging_face_files import CheckpointError
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError
 from model.config import TransformerConfig
 from model.transformer import EncoderModel, Transformer
 
@@ -49,16 +48,17 @@ def parameter_shapes(config: TransformerConfig) -> dict[str, torch.Size]:
 def select_weights(
     shapes: Mapping[str, torch.Size],
     tensors: Mapping[str, Tensor],
-    stored_names: Mapping[str, Sequence[str]],
-    ignored: Sequence[str],
     checkpoint_name: str,
+    stored_names: Mapping[str, Sequence[str]] | None = None,
+    ignored: Sequence[str] = (),
 ) -> dict[str, Tensor]:
     """Return the tensor of every parameter in `shapes`, in that shape.
 
-    `stored_names` lists the names that each parameter can have in the checkpoint. Tensors under several of these names
-    must be equal. `ignored` are names that are allowed and not read. Raises `CheckpointError` with every missing,
-    unexpected, misshapen, unusable and contradictory tensor.
+    `stored_names` lists the names that each parameter can have in the checkpoint, by default its own. Tensors under
+    several of these names must be equal. `ignored` are names that are allowed and not read. Raises `CheckpointError`
+    with every missing, unexpected, misshapen, unusable and contradictory tensor.
     """
+    stored_names = stored_names or {parameter: [parameter] for parameter in shapes}
     missing: list[str] = []
     misshapen: list[str] = []
     unusable: list[str] = []

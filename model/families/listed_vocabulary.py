@@ -1,12 +1,11 @@
-"""Tokenizer files beside a model with vocabularies as lists of tokens: CTranslate2, OpenNMT-py and fairseq."""
+"""Tokenizer files next to a model with vocabularies as lists of tokens: CTranslate2, OpenNMT-py and fairseq."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.checkpoints.checkpoint import SourceTemplate, TokenizerFiles
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError, SourceTemplate, TokenizerFiles
 from model.checkpoints.hugging_face_files import read_settings
 
 _PAIR = ("source.spm", "target.spm")

@@ -4,12 +4,13 @@ import argparse
 import pickle
 import zipfile
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.hugging_face_files import (
     UNREADABLE,
     CheckpointFolder,
@@ -74,3 +75,13 @@ def tensors_of(path: Path, part: object, what: str) -> dict[str, Tensor]:
     if not isinstance(part, Mapping) or not all(isinstance(value, Tensor) for value in part.values()):
         raise CheckpointError(f"{path.name}: `{what}` must contain weights by name")
     return {str(name): value.float() for name, value in part.items()}
+
+
+def without_equal_tables(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors by our names without tables that are equal to others: the configuration ties them."""
+    kept = dict(tensors)
+    names = ("encoder.embedding.weight", "decoder.embedding.weight", "output_projection.weight")
+    for first, second in pairwise(names):
+        if first in tensors and second in tensors and torch.equal(tensors[first], tensors[second]):
+            del kept[second]
+    return kept

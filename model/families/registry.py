@@ -6,24 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.hugging_face_files import (
-    CONFIG_FILE,
-    CheckpointError,
-    CheckpointFolder,
-    Settings,
-    find_checkpoint,
-    read_settings,
-)
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError
+from model.checkpoints.hugging_face_files import CONFIG_FILE, CheckpointFolder, Settings, find_checkpoint, read_settings
 from model.checkpoints.language_codes import language_code
-from model.families.bart.reading import BART, M2M100, MBART, PEGASUS
-from model.families.ctranslate2.argos import Argos
-from model.families.ctranslate2.reading import CTranslate2
-from model.families.fairseq.reading import Fairseq
-from model.families.marian.native_reading import MarianNative
-from model.families.marian.reading import Marian
-from model.families.opennmt_py.reading import OpenNMTPy
-from model.families.t5.reading import T5
+from model.families.bart import BART, M2M100, MBART, PEGASUS
+from model.families.ctranslate2.reading import Argos, CTranslate2
+from model.families.fairseq import Fairseq
+from model.families.marian.hugging_face import Marian
+from model.families.marian.native import MarianNative
+from model.families.opennmt_py import OpenNMTPy
+from model.families.t5 import T5
 
 
 class Family(Protocol):

@@ -1,6 +1,6 @@
-"""A training corpus as token ids, and its batches as tensors."""
+"""A training corpus as token ids, and its batches: pairs of similar length within a token budget, as tensors."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
@@ -9,17 +9,59 @@ from typing import TypedDict
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from model.training.augmentation import Augmentation
-from model.training.batches import Indices, whole_and_part
-from model.training.parallel_text import read_pairs
+from model.training.parallel_text import Languages, Pair, read_pairs
 from model.training.settings import DataFile
-from model.training.tokens import TokenIds, TokenSequences, padded_rows
-from model.training.translation_memory import Languages, Pair
-from model.training.vocabulary import JointVocabulary
+from model.training.vocabulary import JointVocabulary, TokenIds
 
 _TEXTS_AT_ONCE = 10_000
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSequences:
+    """Token sequences in two arrays: sequence i is `tokens[offsets[i] : offsets[i + 1]]`.
+
+    A list for each of a million sentences would take ten times the memory.
+    """
+
+    tokens: TokenIds
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, sequences: Iterable[TokenIds]) -> "TokenSequences":
+        """Return copies of the sequences."""
+        arrays = list(sequences)
+        offsets = np.zeros(len(arrays) + 1, dtype=np.int64)
+        np.cumsum([len(array) for array in arrays], out=offsets[1:])
+        tokens = np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.int32)
+        return cls(tokens.astype(np.int32), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> TokenIds:
+        return self.tokens[self.offsets[index] : self.offsets[index + 1]]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Lengths of the sequences [sequences]."""
+        return np.diff(self.offsets)
+
+    def padded(self, indices: NDArray[np.int64], padding: int) -> NDArray[np.int64]:
+        """Return the sequences at `indices` as one array [rows, longest], padded with `padding`."""
+        return padded_rows([self[int(index)] for index in indices], padding)
+
+
+def padded_rows(sequences: Sequence[TokenIds], padding: int) -> NDArray[np.int64]:
+    """Return sequences as one array [rows, longest], padded with `padding`."""
+    rows = np.full((len(sequences), max(map(len, sequences))), padding, dtype=np.int64)
+    for row, sequence in zip(rows, sequences, strict=True):
+        row[: len(sequence)] = sequence
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +194,50 @@ class _CorpusReader:
                 self.sources.append(source)
                 self.targets.append(target)
         return len(self.sources) - size_before
+
+
+def epoch_indices(sizes: Sequence[int], shares: Sequence[float], seed: int, epoch: int) -> Indices:
+    """Return the pairs of one epoch in random order. Files of `sizes` pairs are numbered consecutively.
+
+    A share of 1 takes each pair of the file once, 2 twice, and 0.2 a fifth, a different one in each epoch.
+    """
+    random = np.random.default_rng((seed, epoch, 0))
+    chosen: list[Indices] = []
+    first = 0
+    for size, share in zip(sizes, shares, strict=True):
+        everything = np.arange(first, first + size)
+        whole, part = whole_and_part(size, share)
+        chosen += [everything] * whole
+        if part:
+            chosen.append(random.permutation(everything)[:part])
+        first += size
+    return random.permutation(np.concatenate(chosen))
+
+
+def whole_and_part(size: int, share: float) -> tuple[int, int]:
+    """Return how often an epoch takes all of `size` pairs, and the number of pairs it takes in addition."""
+    return int(share), round((share - int(share)) * size)
+
+
+def token_batches(
+    indices: Indices, source_lengths: Indices, target_lengths: Indices, max_tokens: int, seed: int, epoch: int
+) -> list[Indices]:
+    """Return `indices` in batches, in random order, each of at most `max_tokens` including the padding of both sides.
+
+    A longer pair is a batch of its own. Lengths are indexed by the values of `indices`.
+    """
+    # Stable: pairs of equal lengths stay in the random order of `indices`, so that batches differ between epochs.
+    order = indices[np.lexsort((source_lengths[indices], target_lengths[indices]))]
+    batches: list[Indices] = []
+    start = longest_source = longest_target = 0
+    for end, index in enumerate(order):
+        longest_source = max(longest_source, int(source_lengths[index]))
+        longest_target = max(longest_target, int(target_lengths[index]))
+        if end > start and (end - start + 1) * (longest_source + longest_target) > max_tokens:
+            batches.append(order[start:end])
+            start = end
+            longest_source, longest_target = int(source_lengths[index]), int(target_lengths[index])
+    if start < len(order):
+        batches.append(order[start:])
+    shuffled = np.random.default_rng((seed, epoch, 1)).permutation(len(batches))
+    return [batches[int(index)] for index in shuffled]

@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from model.training.batches import token_batches
-from model.training.corpus import Corpus
-from model.training.loss import label_losses
+from model.training.corpus import Corpus, token_batches
+from model.training.validation import label_losses
 from model.transformer import Transformer
 
 Losses = NDArray[np.float64]

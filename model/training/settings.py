@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from os.path import realpath
 from typing import Literal
 
@@ -124,12 +124,10 @@ class TrainingSettings:
         free = {"patience", "device"}
         if self.schedule == "inverse-square-root":
             free.add("max_steps")  # a cosine schedule depends on it from the first update
-        # A setting that an earlier version did not have was its default.
-        then = {field.name: earlier.get(field.name, field.default) for field in fields(self)}
         return [
-            f"{name} was {value!r} and is {now[name]!r}"
-            for name, value in then.items()
-            if name not in free and value != now[name]
+            f"{name} was {value!r} and is {now.get(name)!r}"
+            for name, value in earlier.items()
+            if name not in free and value != now.get(name)
         ]
 
 

@@ -1,27 +1,32 @@
-"""The training loop: updates, and at fixed steps log, snapshot and validation."""
+"""The training loop: updates, and at fixed steps log, snapshot and validation; what a run starts from; its parts."""
 
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import torch
-from torch import nn
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from safetensors.torch import load_file
+from torch import Tensor, nn
 
-from model.families.marian.npz_writing import write_student
-from model.families.marian.writing import write_marian
-from model.training.averaging import average_weights
-from model.training.batches import Indices, epoch_indices, token_batches
-from model.training.corpus import Batch, CorpusRecord
-from model.training.loss import label_loss
-from model.training.plot import draw_losses
-from model.training.preparation import prepare_corpus, prepare_model, prepare_vocabulary
-from model.training.run_folder import RunFolder, State
-from model.training.schedules import learning_rate
-from model.training.settings import TrainingSettings
-from model.training.subwords import SubwordSplitter
-from model.training.validation import Scores, Validation, read_validation
+from model.checkpoints.hugging_face_files import find_checkpoint
+from model.checkpoints.weights import build_model
+from model.config import TransformerConfig
+from model.families.marian.hugging_face import require_marian, write_marian
+from model.families.marian.npz_writing import require_marian_npz, write_student
+from model.families.registry import read_checkpoint
+from model.training.augmentation import Augmentation
+from model.training.corpus import Batch, Corpus, CorpusRecord, Indices, epoch_indices, read_corpus, token_batches
+from model.training.parallel_text import read_pairs
+from model.training.run_folder import LogEntry, RunFolder, State
+from model.training.settings import Schedule, TrainingSettings
+from model.training.validation import Scores, Validation, label_loss, read_validation
+from model.training.vocabulary import JointVocabulary, TokenIds, read_vocabulary, train_vocabulary
 from model.transformer import Transformer
 
 
@@ -59,10 +64,10 @@ class Trainer:
         self.run_folder = RunFolder(folder, f"{settings.source_language}-{settings.target_language}")
         self.run_folder.require_same(settings)
         self.device = torch.device(settings.device)
-        vocabulary = prepare_vocabulary(settings, self.run_folder)
-        self.model: Transformer = prepare_model(settings, vocabulary).to(self.device)
+        vocabulary = _prepare_vocabulary(settings, self.run_folder)
+        self.model: Transformer = _prepare_model(settings, vocabulary).to(self.device)
         start = self.model.config.decoder_start_token_id
-        self.corpus = prepare_corpus(settings, vocabulary, start)
+        self.corpus = _prepare_corpus(settings, vocabulary, start)
         self._splitter = SubwordSplitter(vocabulary, settings.subword_dropout) if settings.subword_dropout else None
         self._corpus_record = self.corpus.record()
         self.validation: Validation | None = None
@@ -87,7 +92,7 @@ class Trainer:
         self.scores: Scores | None = None
         state = self.run_folder.load_state()
         if state is not None:
-            self._require_same_corpus(state.get("corpus"))
+            self._require_same_corpus(state["corpus"])
             self._require_same_validation(state.get("validation_sha256"))
         self.run_folder.begin(settings, vocabulary)
         self._resume(state)
@@ -263,10 +268,10 @@ class Trainer:
             state["validation_sha256"] = self.validation.sha256
         self.run_folder.save_state(state)
 
-    def _require_same_corpus(self, earlier: CorpusRecord | None) -> None:
+    def _require_same_corpus(self, earlier: CorpusRecord) -> None:
         """Raise ValueError if the data differs from the saved state, whose position refers to it."""
         now = self._corpus_record
-        if earlier is None or earlier == now:
+        if earlier == now:
             return
         # Additional pairs have a size and no file.
         sizes = zip(self.settings.data, earlier["sizes"], now["sizes"], strict=False)
@@ -294,3 +299,153 @@ class Trainer:
         if self.device.type == "cuda" and state["device_random"] is not None:
             torch.cuda.set_rng_state(state["device_random"])
         self.run_folder.forget_after(self.position.step)
+
+
+def _prepare_vocabulary(settings: TrainingSettings, run: RunFolder) -> JointVocabulary:
+    """Return the vocabulary of a resumed run's checkpoint, else of `settings.initial`, else a new one.
+
+    Without a saved state, the folder's checkpoint is ignored: it can be from other text.
+    """
+    if run.has_state():
+        return read_vocabulary(run.checkpoint, settings.target_language)
+    if settings.initial is not None:
+        vocabulary = read_vocabulary(find_checkpoint(settings.initial).path, settings.target_language)
+        return vocabulary.with_split_digits() if settings.split_digits else vocabulary
+    return train_vocabulary(_all_texts(settings), settings.vocab_size, split_digits=settings.split_digits)
+
+
+def _prepare_model(settings: TrainingSettings, vocabulary: JointVocabulary) -> Transformer:
+    """Set the seed and return the model of `settings.initial`, or a random one of the sizes in the settings."""
+    torch.manual_seed(settings.seed)
+    if settings.initial is not None:
+        initial = read_checkpoint(settings.initial)
+        if not (initial.config.tie_embeddings and initial.config.tie_output):
+            raise ValueError(
+                f"{settings.initial}: training requires a model with one weight for both embeddings and the output"
+            )
+        require = require_marian_npz if initial.config.has_recurrent_decoder else require_marian
+        require(initial.config)  # before the first update, not at the first checkpoint
+        return build_model(replace(initial, config=replace(initial.config, dropout=settings.dropout)))
+    is_recurrent = settings.decoder == "ssru"
+    return Transformer(
+        TransformerConfig(
+            vocab_size=len(vocabulary),
+            pad_token_id=vocabulary.padding,
+            eos_token_id=vocabulary.end,
+            bos_token_id=vocabulary.end,
+            decoder_start_token_id=vocabulary.padding,
+            d_model=settings.d_model,
+            num_heads=settings.num_heads,
+            feed_forward_width=settings.feed_forward_width,
+            num_encoder_layers=settings.num_encoder_layers,
+            num_decoder_layers=settings.num_decoder_layers,
+            decoder="ssru" if is_recurrent else "self_attention",
+            dropout=settings.dropout,
+            # As in the library that reads the checkpoint: Marian itself, or transformers.
+            sinusoid_layout="halves_inclusive" if is_recurrent else "halves",
+            layer_norm_epsilon=1e-6 if is_recurrent else 1e-5,
+            output_bias=True,
+            max_source_tokens=settings.max_sentence_tokens,
+            max_target_tokens=settings.max_sentence_tokens,
+            suppressed_token_ids=(vocabulary.padding,),
+            forced_eos=True,
+        )
+    )
+
+
+def _prepare_corpus(settings: TrainingSettings, vocabulary: JointVocabulary, start: int) -> Corpus:
+    """Read the pairs of all files and make the additional ones. Raises ValueError as `read_corpus` does."""
+    return read_corpus(
+        settings.data,
+        vocabulary,
+        start,
+        settings.max_sentence_tokens,
+        settings.languages,
+        swap_columns=settings.swap_columns,
+        augmentation=Augmentation(settings.augmentation, settings.languages, settings.seed),
+    )
+
+
+def _all_texts(settings: TrainingSettings) -> Iterator[str]:
+    pairs = (read_pairs(Path(file.path), settings.languages) for file in settings.data)
+    return chain.from_iterable(chain.from_iterable(pairs))
+
+
+def learning_rate(schedule: Schedule, step: int, highest: float, warmup_steps: int, max_steps: int) -> float:
+    """Return the learning rate of update number `step`, counted from 1.
+
+    It rises linearly to `highest` at `warmup_steps`. After that, "inverse-square-root" is
+    highest * sqrt(warmup_steps / step) (Vaswani et al. 2017, section 5.3, scaled to its peak), and "cosine" falls along
+    half a wave to 0 at `max_steps` (Loshchilov and Hutter 2017, arXiv:1608.03983, without restarts).
+    """
+    if step < warmup_steps:
+        return highest * step / warmup_steps
+    if schedule == "inverse-square-root":
+        return highest * math.sqrt(max(warmup_steps, 1) / step)
+    progress = min((step - warmup_steps) / max(max_steps - warmup_steps, 1), 1.0)
+    return highest * 0.5 * (1.0 + math.cos(math.pi * progress))
+
+
+class SubwordSplitter:
+    """Subword regularisation: random tokens of the source are split into smaller ones.
+
+    It has the effect of BPE-dropout (Provilkov et al. 2020, arXiv:1910.13267) for every kind of SentencePiece model.
+    Splits need no text, and depend on the given generator only, so that a resumed run gets equal batches.
+    """
+
+    def __init__(self, vocabulary: JointVocabulary, probability: float) -> None:
+        self._probability = probability
+        self._parts = {token: np.array(parts, dtype=np.int32) for token, parts in vocabulary.splits().items()}
+        self._can_split = np.zeros(len(vocabulary), dtype=bool)
+        self._can_split[list(self._parts)] = True
+
+    def for_batch(self, seed: Sequence[int], max_tokens: int) -> Callable[[TokenIds], TokenIds]:
+        """Return a function that splits the sequences of one batch. Equal seeds split equally."""
+        random = np.random.default_rng(seed)
+        return lambda tokens: self.split(tokens, random, max_tokens)
+
+    def split(self, tokens: TokenIds, random: np.random.Generator, max_tokens: int) -> TokenIds:
+        """Return the tokens, each split with the probability; unchanged if they would be more than `max_tokens`."""
+        chosen = np.flatnonzero((random.random(len(tokens)) < self._probability) & self._can_split[tokens])
+        parts: list[TokenIds] = []
+        start = 0
+        for index in chosen:
+            parts += [tokens[start:index], self._parts[int(tokens[index])]]
+            start = int(index) + 1
+        found = np.concatenate([*parts, tokens[start:]])
+        return found if len(found) <= max_tokens else tokens
+
+
+def average_weights(snapshots: Sequence[Path]) -> dict[str, Tensor]:
+    """Return each weight's mean over the snapshots (Vaswani et al. 2017, section 6.1), float32, summed in float64.
+
+    While the learning rate is above 0, it is better than any of them.
+    """
+    if not snapshots:
+        raise ValueError("there are no snapshots to average")
+    sums: dict[str, Tensor] = {}
+    for path in snapshots:
+        for name, tensor in load_file(path).items():
+            wide = tensor.to(torch.float64)
+            sums[name] = sums[name] + wide if name in sums else wide
+    return {name: (total / len(snapshots)).to(torch.float32) for name, total in sums.items()}
+
+
+def draw_losses(log: Sequence[LogEntry], path: Path) -> None:
+    """Write a PNG of training and validation loss over the updates, and BLEU on a second axis."""
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.add_subplot()
+    _draw_line(axes, log, "loss", "training, smoothed labels", "#9aa5b1")
+    _draw_line(axes, log, "validation_loss", "validation", "#1f4e79")
+    axes.set(xlabel="updates", ylabel="loss of a token")
+    axes.grid(alpha=0.3)
+    right = axes.twinx()
+    _draw_line(right, log, "validation_bleu", "BLEU", "#b5651d")
+    right.set_ylabel("BLEU")
+    figure.legend(loc="outside upper center", ncols=3, frameon=False)
+    figure.savefig(path, dpi=120)
+
+
+def _draw_line(axes: Axes, log: Sequence[LogEntry], name: str, label: str, colour: str) -> None:
+    entries = [entry for entry in log if name in entry]
+    axes.plot([entry["step"] for entry in entries], [entry[name] for entry in entries], label=label, color=colour)

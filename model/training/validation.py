@@ -9,16 +9,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from sacrebleu.metrics import BLEU, CHRF
+from torch import Tensor
+from torch.nn import functional
 
-from model.training.batches import Indices
-from model.training.corpus import Corpus
-from model.training.decoding import decode_greedily
-from model.training.loss import label_loss
-from model.training.parallel_text import read_pairs
-from model.training.tokens import TokenSequences
-from model.training.translation_memory import Languages
+from model.training.corpus import Corpus, Indices, TokenSequences
+from model.training.parallel_text import Languages, read_pairs
 from model.training.vocabulary import JointVocabulary
-from model.transformer import Transformer
+from model.transformer import DecoderCache, Transformer
 
 _ROWS = 64
 
@@ -88,3 +85,48 @@ def read_validation(
     sides = tuple(map(TokenSequences.of, encoded))
     corpus = Corpus(sides[0], sides[1], (len(pairs),), vocabulary.padding, start, 0)
     return Validation(corpus, [target for _, target in pairs], vocabulary)
+
+
+@torch.inference_mode()
+def decode_greedily(model: Transformer, source: Tensor, source_mask: Tensor, max_new_tokens: int) -> Tensor:
+    """Return the most probable tokens [rows, at most max_new_tokens]; padding follows the end-of-sequence token."""
+    config = model.config
+    memory = model.decoder.project_memory(model.encode(source, source_mask))
+    rows = source.shape[0]
+    tokens = torch.full((rows, 1), config.decoder_start_token_id, dtype=torch.int64, device=source.device)
+    has_ended = torch.zeros(rows, dtype=torch.bool, device=source.device)
+    suppressed = [*config.suppressed_token_ids, config.pad_token_id]
+    answer: list[Tensor] = []
+    past: DecoderCache | None = None
+    for _ in range(max_new_tokens):
+        logits, past = model.decode(tokens, memory, source_mask, past)
+        logits[..., suppressed] = -torch.inf
+        tokens = logits.argmax(dim=-1).masked_fill(has_ended[:, None], config.pad_token_id)
+        answer.append(tokens)
+        has_ended |= tokens[:, 0] == config.eos_token_id
+        if bool(has_ended.all()):
+            break
+    return torch.cat(answer, dim=1)
+
+
+def label_loss(logits: Tensor, labels: Tensor, padding: int, smoothing: float) -> Tensor:
+    """Return the cross-entropy of `labels` [rows, target_len] under `logits` [rows, target_len, vocab].
+
+    It is the sum over all labels except `padding`, in float32. With label smoothing (Szegedy et al. 2016,
+    arXiv:1512.00567), the label has the probability 1 - smoothing, and all tokens, the label included, share the rest.
+    """
+    return functional.cross_entropy(
+        logits.flatten(0, 1).float(),
+        labels.flatten(),
+        ignore_index=padding,
+        label_smoothing=smoothing,
+        reduction="sum",
+    )
+
+
+def label_losses(logits: Tensor, labels: Tensor, padding: int) -> Tensor:
+    """Return the cross-entropy of each label [rows, target_len] without smoothing, 0 at `padding`, in float32."""
+    flat = functional.cross_entropy(
+        logits.flatten(0, 1).float(), labels.flatten(), ignore_index=padding, reduction="none"
+    )
+    return flat.view_as(labels)

@@ -7,14 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
 
 from model.checkpoints.hugging_face_files import read_settings
 from model.checkpoints.language_codes import language_code
-from model.checkpoints.sentencepiece_models import open_sentencepiece
-from model.families.marian.language_tokens import language_tokens
-from model.training.tokens import TokenIds
+from model.families.marian.hugging_face import language_tokens
+from model.families.tokenizers import open_sentencepiece
+
+TokenIds = NDArray[np.int32]
 
 SENTENCEPIECE_FILES = ("source.spm", "target.spm")
 VOCABULARY_FILE = "vocab.json"

@@ -105,6 +105,7 @@ class _QuietServer(uvicorn.Server):
 
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_MAX_MESSAGE_BYTES = 256 * 1024  # of a WebSocket: all characters that may wait for their translation
 _MAX_ADMIN_CONNECTIONS = 32
 _SWITCH_SECONDS = 0.001
 _FETCH_SECONDS = 0.05  # between looks at the documents that clients may still fetch
@@ -172,7 +173,9 @@ def _serve(
         server_header=False,
         timeout_graceful_shutdown=_CLOSE_SECONDS,
         http=cast(type[asyncio.Protocol], partial(LimitedConnection, settings, observer, table)),
-        ws="none",
+        ws="websockets-sansio",
+        ws_max_size=_MAX_MESSAGE_BYTES,
+        ws_per_message_deflate=False,  # a message is a line
         ssl_context_factory=None if certificate is None else lambda *_: certificate.context,
     )
     admin = None
@@ -284,6 +287,7 @@ class _DrainingServer(uvicorn.Server):
         state = self._state
         state.draining = True
         state.models.stopped.set()
+        state.live.end_all("draining")
         _log.info("draining", extra={"requests": state.num_in_flight, "documents": state.documents.num_unfinished})
         drained, urged = asyncio.create_task(self._drain()), asyncio.create_task(self._was_urged.wait())
         await asyncio.wait(

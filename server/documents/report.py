@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from server.documents.fragment import DocumentCounts
 from server.translation.types import KeepReason, TranslationResult
 
 
@@ -10,10 +11,10 @@ from server.translation.types import KeepReason, TranslationResult
 class DocumentReport:
     """Numbers of sentences of each kind in all blocks of a document that were translated so far.
 
-    `num_translated` of its texts differ from their source; None until the end.
+    `counts` are those of its texts; None until the end.
     """
 
-    num_translated: int | None = None
+    counts: DocumentCounts | None = None
     kept: Counter[KeepReason] = field(default_factory=Counter)
     repaired: int = 0
     incomplete: int = 0

@@ -1,18 +1,186 @@
-"""The live requests of an engine: their rows, and the search that decodes each of them."""
+"""The live requests of an engine: their rows, and the search that decodes each of them.
 
+`Batch` assigns rows to requests; the requests of one kind of search are a `SearchGroup`, in the order of its arrays.
+"""
+
+import logging
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kernels.cache_rows import CacheMoves
+from server.engine.decoding.forced_search import ForcedSearch
+from server.engine.decoding.native_search import RowSearch
 from server.engine.decoding.registry import FORCED, SearchKind
 from server.engine.decoding.request_decoder import RequestDecoder
-from server.engine.decoding.request_rows import StepOutputs
-from server.engine.decoding.search import Choice, SearchLimits
-from server.engine.kv_cache import CrossKeysValues
-from server.engine.model_runner import ModelRunner
-from server.engine.search_group import SearchGroup
-from server.interface.request import Completion, Request
+from server.engine.decoding.search import Choice, Search, SearchLimits
+from server.engine.kv_cache import CrossKeysValues, RowIndices
+from server.engine.model_runner import NO_ROWS, ModelRunner, StepOutputs
+from server.interface.errors import EngineFailed
+from server.interface.request import Completion, FinishReason, Request
+
+_log = logging.getLogger("kvasir.engine")
+
+_Number = TypeVar("_Number", bound=np.number)
+
+
+@dataclass(slots=True)
+class SearchGroup:
+    """Requests of one search and the rows of their beams, `rows` [max_requests, beam_size], which must not move.
+
+    `decoders` holds the `RequestDecoder` of each request with options, None for the others.
+    """
+
+    search: Search
+    rows: RowIndices
+    requests: list[Request] = field(default_factory=list)
+    decoders: list[RequestDecoder | None] = field(default_factory=list)
+    num_decoders: int = 0
+    awaiting_first_token: set[int] = field(default_factory=set)  # ids of requests with a first token to come
+    _rows_address: int = field(init=False)
+    _row_search: RowSearch | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._rows_address = self.rows.ctypes.data
+        self._row_search = self.search if isinstance(self.search, RowSearch) else None
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether the tokens of its requests are forced."""
+        return isinstance(self.search, ForcedSearch)
+
+    @property
+    def live_rows(self) -> RowIndices:
+        """Rows of its requests, [requests, beam_size]; a view."""
+        return self.rows[: len(self.requests)]
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether any request needs the queries of cross-attention."""
+        return any(decoder is not None and decoder.attention is not None for decoder in self.decoders)
+
+    def add(self, request: Request, decoder: RequestDecoder | None) -> int:
+        """Add a request and return its index. The caller writes its row to `rows`."""
+        self.requests.append(request)
+        self.decoders.append(decoder)
+        self.num_decoders += decoder is not None
+        if request.params.first_token is not None and not self.is_forced:
+            self.awaiting_first_token.add(request.id)
+        self.search.add(request.params, None if decoder is None else decoder.end_bonus)
+        return len(self.requests) - 1
+
+    def remove(self, removed: list[int]) -> None:
+        """Remove the requests at these indices, in ascending order; the last ones take their places."""
+        num_left = len(self.requests) - len(removed)
+        holes = [index for index in removed if index < num_left]
+        movers = list(range(num_left, len(self.requests)))
+        if len(holes) < len(movers):  # some of the last ones are removed as well
+            movers = sorted(set(movers).difference(removed))
+        if self.awaiting_first_token:
+            self.awaiting_first_token.difference_update([self.requests[index].id for index in removed])
+        if self.num_decoders:
+            self.num_decoders -= sum([self.decoders[index] is not None for index in removed])
+        for hole, mover in zip(holes, movers, strict=True):
+            self.rows[hole] = self.rows[mover]
+            self.requests[hole] = self.requests[mover]
+            self.decoders[hole] = self.decoders[mover]
+        del self.requests[num_left:], self.decoders[num_left:]
+        self.search.remove(holes, movers, num_left)
+
+    def rows_with_logits(self) -> list[int]:
+        """Return the rows whose logits the next step must return."""
+        return [
+            row
+            for decoder, rows in zip(self.decoders, self.rows, strict=False)
+            if decoder is not None and decoder.needs_logits(self.is_forced)
+            for row in rows.tolist()
+        ]
+
+    @property
+    def row_search(self) -> RowSearch | None:
+        """The search, if it reads the candidates of the next step itself."""
+        return None if self.num_decoders or self.awaiting_first_token else self._row_search
+
+    def step(self, search: RowSearch, outputs: StepOutputs, moves: CacheMoves) -> list[int]:
+        """Let `row_search` choose and move the rows; return the indices of finished requests, whose rows are free."""
+        return search.step(outputs.candidates, self._rows_address, moves)
+
+    def advance(self, outputs: StepOutputs) -> Choice:
+        """Let the search choose among the candidates of a step, replaced where a request has a decoder.
+
+        A request whose decoder failed is finished.
+        """
+        candidates, num_candidates, rows = outputs.candidates, self.search.num_candidates, self.live_rows
+        tokens, log_probs = candidates.tokens[rows, :num_candidates], candidates.log_probs[rows, :num_candidates]
+        if not self.num_decoders:
+            self._force_first_tokens(tokens, log_probs)
+            return self.search.advance(tokens, log_probs)
+        if num_candidates > tokens.shape[2]:  # the graph found none, or the vocabulary is smaller
+            tokens, log_probs = _padded(tokens, num_candidates, 0), _padded(log_probs, num_candidates, -np.inf)
+        for index, decoder in enumerate(self.decoders):
+            if decoder is not None:
+                decoder.replace_candidates(self.search, index, outputs, rows[index], tokens[index], log_probs[index])
+        self._force_first_tokens(tokens, log_probs)
+        choice = self.search.advance(tokens, log_probs)
+        for index, decoder in enumerate(self.decoders):
+            if decoder is not None and decoder.failure is not None:
+                choice.finished[index] = True
+        return choice
+
+    def _force_first_tokens(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> None:
+        """Make the first token, at no cost, the only candidate of requests in their first step."""
+        if not self.awaiting_first_token:
+            return
+        for index, request in enumerate(self.requests):
+            first = request.params.first_token
+            if first is not None and request.id in self.awaiting_first_token:
+                tokens[index, :, 0] = first
+                log_probs[index] = -np.inf
+                log_probs[index, :, 0] = 0.0
+        self.awaiting_first_token.clear()
+
+    def completion(self, index: int) -> Completion:
+        """Return the completion of a finished request: its hypotheses, or the error of its decoder."""
+        request, decoder = self.requests[index], self.decoders[index]
+        try:
+            if decoder is not None and decoder.failure is not None:
+                raise decoder.failure
+            if decoder is not None and self.is_forced:
+                hypotheses = [decoder.scored()]
+            else:
+                hypotheses = self.search.hypotheses(index)
+                if decoder is not None:
+                    hypotheses = [decoder.annotate(hypothesis) for hypothesis in hypotheses]
+        except Exception as error:  # noqa: BLE001 - an unexpected error must not end other requests
+            return failed_completions([request], error)[0]
+        if not hypotheses:
+            failure = EngineFailed("no valid hypothesis: all candidate scores are NaN or -inf")
+            return Completion(request, [], FinishReason.CANCELLED, failure)
+        return Completion(request, hypotheses, hypotheses[0].finish_reason)
+
+
+def _padded(candidates: NDArray[_Number], num_candidates: int, fill: float) -> NDArray[_Number]:
+    """Return candidates of each row with others behind them; `np.pad` takes ten times as long."""
+    requests, beam_size, num_found = candidates.shape
+    padded = np.full((requests, beam_size, num_candidates), fill, candidates.dtype)
+    padded[:, :, :num_found] = candidates
+    return padded
+
+
+def sorted_logit_rows(groups: list[SearchGroup]) -> RowIndices:
+    """Return the rows whose logits the groups need, each once, in order."""
+    wanted = {row for group in groups for row in group.rows_with_logits()}
+    return np.array(sorted(wanted), np.intp) if wanted else NO_ROWS
+
+
+def failed_completions(requests: list[Request], error: Exception) -> list[Completion]:
+    """Return completions of requests without rows, each with an error of its own."""
+    _log.error("requests failed in the engine", extra={"requests": len(requests)}, exc_info=error)
+    message = f"the model failed on this request: {type(error).__name__}"
+    return [Completion(request, [], FinishReason.CANCELLED, EngineFailed(message)) for request in requests]
 
 
 @dataclass(frozen=True, slots=True)

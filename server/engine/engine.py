@@ -16,22 +16,96 @@ The life of a request:
 """
 
 import math
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from server.engine.batch import Batch
-from server.engine.decoding.request_rows import StepOutputs
+import numpy as np
+
+from server.engine.batch import Batch, SearchGroup, failed_completions, sorted_logit_rows
 from server.engine.decoding.search import SearchLimits
 from server.engine.kv_cache import CrossKeysValues
-from server.engine.model_runner import NO_ROWS, ModelRunner
+from server.engine.model_runner import NO_ROWS, ModelRunner, StepOutputs
 from server.engine.scheduler import AdmissionSource
-from server.engine.search_group import SearchGroup, sorted_logit_rows
-from server.engine.step_guard import StepGuard
-from server.engine.stream_tracker import StreamTracker, StreamUpdate
-from server.interface.request import Completion, FinishReason, Hypothesis, Request
+from server.interface.request import Completion, FinishReason, Hypothesis, Request, SentenceParams, Timings
+
+
+class StepGuard:
+    """Context manager that turns an exception into failed completions, appended to `ended`.
+
+    `take_requests` is called after an exception; it returns the requests that fail with it and releases what they hold.
+    """
+
+    __slots__ = ("_ended", "_take_requests")
+
+    def __init__(self, ended: list[Completion], take_requests: Callable[[], list[Request]]) -> None:
+        self._ended = ended
+        self._take_requests = take_requests
+
+    def __enter__(self) -> None:
+        """Do nothing; the exit does the work."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        """Suppress an `Exception`; others pass."""
+        if not isinstance(error, Exception):
+            return False
+        self._ended += failed_completions(self._take_requests(), error)
+        return True
+
+
+class StreamUpdate(NamedTuple):
+    """Tokens with which the answer of a running request begins, its target prefix included."""
+
+    request: Request
+    token_ids: list[int]
+
+
+class StreamTracker:
+    """Streaming requests of one engine, and how many of their tokens were reported. Free without such requests."""
+
+    def __init__(self) -> None:
+        self._num_streamed: dict[Request, int] = {}
+
+    def add(self, request: Request) -> None:
+        """Follow a request that has its rows, if it streams."""
+        if request.on_progress is not None:
+            self._num_streamed[request] = 0
+
+    def remove(self, request: Request) -> None:
+        """Stop following a request that ended."""
+        if self._num_streamed:
+            self._num_streamed.pop(request, None)
+
+    def clear(self) -> None:
+        """Stop following all requests."""
+        self._num_streamed.clear()
+
+    @property
+    def num_followed(self) -> int:
+        """Number of streaming requests."""
+        return len(self._num_streamed)
+
+    def updates(self, groups: Sequence[SearchGroup]) -> list[StreamUpdate]:
+        """Return the running requests of which more tokens became final in this step."""
+        found: list[StreamUpdate] = []
+        if not self._num_streamed:
+            return found
+        for group in groups:
+            if group.is_forced:
+                continue
+            for index, request in enumerate(group.requests):
+                if request not in self._num_streamed:
+                    continue
+                tokens = group.search.final_tokens(index)
+                if len(tokens) > self._num_streamed[request]:
+                    self._num_streamed[request] = len(tokens)
+                    found.append(StreamUpdate(request, [*request.params.target_prefix, *tokens.tolist()]))
+        return found
 
 
 class EngineObserver(Protocol):
@@ -250,3 +324,17 @@ class Engine:
         self._without_token = []
         self._streams.clear()
         return self._batch.clear()
+
+
+def warm_up(engine: Engine, submit: Callable[[Sequence[Request]], object]) -> None:
+    """Decode or embed the empty sentence, so that the first request does not pay for one-time work.
+
+    `submit` queues it in the engine's source of requests. Raises `EngineFailed` if the engine cannot decode it.
+    """
+    source = np.array([engine.limits.end_token], np.int32)
+    params = SentenceParams(max_new_tokens=2, pooling=None if engine.has_decoder else "mean")
+    submit([Request(source, params, Timings(time.monotonic()))])
+    while not (completions := engine.step().completions):
+        pass
+    if (error := completions[0].error) is not None:
+        raise error

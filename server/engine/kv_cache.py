@@ -5,6 +5,7 @@ step runs over a contiguous slice without copies. Three events move a row: a bea
 row, a beam request spreads over its rows after its first step, or a hole of a finished request is closed.
 """
 
+import mmap
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,12 +14,78 @@ from numpy.typing import NDArray
 
 from bundle.manifest import Shapes
 from bundle.tensors import INT8_CACHE_STEP
-from kernels.cache_moves import CacheMoves
-from kernels.cache_rows import RowCopier, children_in_rows
-from server.engine.cache_memory import blocks_of, lazy_cache
-from server.engine.source_rows import SourceRows
+from kernels.cache_rows import SOURCE_PLACE_UNIT, CacheMoves, RowCopier, children_in_rows
 
 RowIndices = NDArray[np.intp]
+
+
+def lazy_zeros(shape: tuple[int, ...], dtype: type[np.number]) -> NDArray[np.number]:
+    """Return zeros that the system provides page by page: unused rows and positions take no memory.
+
+    NumPy requests huge pages, which contain many positions each: a single used position would take as much as all.
+    """
+    num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    if not num_bytes:
+        return np.zeros(shape, dtype)  # a model without a decoder
+    return np.frombuffer(mmap.mmap(-1, num_bytes), dtype).reshape(shape)
+
+
+def lazy_cache(
+    planes: int, rows: int, heads: int, head_dim: int, positions: int, dtype: type[np.number], is_by_position: bool
+) -> NDArray[np.number]:
+    """Return keys or values [planes, rows, heads, positions, head_dim] of zeros, in one of the two orders."""
+    if is_by_position:
+        return lazy_zeros((planes, rows, positions, heads, head_dim), dtype).swapaxes(2, 3)
+    return lazy_zeros((planes, rows, heads, positions, head_dim), dtype)
+
+
+def blocks_of(cache: NDArray[np.number], is_by_position: bool) -> NDArray[np.number]:
+    """Return the memory of keys or values [planes, rows, heads, positions, head_dim] in its order.
+
+    The positions of a row are in a block for each head, which is the same array, or in one of all heads: then [planes,
+    rows, 1, positions, heads * head_dim]. The array does not show which: with one head, both orders are the same.
+    """
+    if not is_by_position:
+        return cache
+    planes, rows, heads, positions, head_dim = cache.shape
+    return cache.swapaxes(2, 3).reshape(planes, rows, 1, positions, heads * head_dim)
+
+
+class SourceRows:
+    """Rows of the cross cache, by the row that reads them: its own, or with `is_shared` one for all beams of a request.
+
+    A shared source does not move while a row reads it, and its row is free when no live row does. `lengths` [max_rows]
+    are the lengths of sources, which the cache sets.
+    """
+
+    def __init__(self, lengths: NDArray[np.int32], *, is_shared: bool) -> None:
+        self.is_shared = is_shared
+        self._lengths = lengths
+        self.rows = np.arange(lengths.size, dtype=np.int32)
+        """The row of the cross cache that each row reads, [max_rows]."""
+        self.places = lengths.copy()
+        """The input of graphs for the lengths of sources, [max_rows]; see `SOURCE_PLACE_UNIT`."""
+
+    def begin(self, row: int, is_live: NDArray[np.bool_]) -> int:
+        """Return the row of the cross cache for the source of a row that begins, of the length set before.
+
+        With `is_shared`, it is the first one that no other live row reads; there is one while a row is free.
+        """
+        if self.is_shared:
+            is_free = np.ones(self.rows.size, np.bool_)
+            is_free[self.rows[is_live & (np.arange(is_live.size) != row)]] = False
+            self.rows[row] = is_free.argmax()
+        self._place(row)
+        return int(self.rows[row])
+
+    def follow(self, sources: RowIndices, destinations: RowIndices) -> None:
+        """Let rows read what others read, of the lengths set before."""
+        if self.is_shared:
+            self.rows[destinations] = self.rows[sources]
+        self._place(destinations)
+
+    def _place(self, rows: RowIndices | int) -> None:
+        self.places[rows] = self._lengths[rows] + (self.rows[rows] - rows) * SOURCE_PLACE_UNIT
 
 
 class EncodedElsewhere(Protocol):
@@ -83,7 +150,7 @@ class KVCache:
     what is there already. It has real numbers where the caches have int8.
 
     `is_native`: the native operators read the cache. All heads of a position are side by side in memory then, so that
-    a short sentence touches few pages (see kernels/cache_order.py), and the beams of a request share its source:
+    a short sentence touches few pages (see kernels/layout.py), and the beams of a request share its source:
     `sources` has the row of `cross_cache` that each reads, and nothing reads `last_cross`.
 
     With a recurrent decoder, `self_cache` has no positions, and `states` [layers, rows, 1, state_width] are the states

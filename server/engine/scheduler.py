@@ -1,15 +1,19 @@
-"""Request queue and admission control. Thread-safe; uses no tensors; the clock is a parameter."""
+"""Request queue and admission control. Thread-safe; uses no tensors; the clock is a parameter.
+
+`Scheduler` is the queue of a server. An engine whose requests were admitted elsewhere, or compete with no others, takes
+them from an `ArrivalQueue`.
+"""
 
 import heapq
 import math
 import threading
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from server.engine.fair_shares import SHORT_CALL, FairShares, QueuedCall
+from server.engine.fair_queue import SHORT_CALL, FairShares, QueuedCall, WaitingQueue, num_tokens
 from server.engine.overload import DelayControl, Pace
-from server.engine.waiting_queue import WaitingQueue, num_tokens
 from server.interface.client_identity import limits_of_client
 from server.interface.errors import QueueFull
 from server.interface.request import FinishReason, Request
@@ -297,3 +301,54 @@ class Scheduler:
 
 def _retry_after(seconds: float) -> float:
     return min(max(seconds, _MIN_RETRY_SECONDS), _MAX_RETRY_SECONDS)
+
+
+class ArrivalQueue:
+    """`AdmissionSource` of one engine, without limits, in order of arrival. Not thread-safe.
+
+    An admission takes requests until they have `max_tokens` source tokens.
+    """
+
+    def __init__(self, max_tokens: int) -> None:
+        self._max_tokens = max_tokens
+        self._waiting: deque[Request] = deque()  # and requests dropped since, which are not present
+        self._present: dict[int, Request] = {}
+        self._dropped: list[Request] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether an admission would change nothing."""
+        return not self._waiting and not self._dropped
+
+    def add(self, requests: Sequence[Request]) -> None:
+        """Queue requests; those of further rounds of a call go first.
+
+        Otherwise the last calls would go through their rounds when nothing else is left to fill the rows.
+        """
+        if requests[0].accepted_earlier:
+            self._waiting.extendleft(reversed(requests))
+        else:
+            self._waiting.extend(requests)
+        self._present.update((request.id, request) for request in requests)
+
+    def drop(self, ids: Iterable[int]) -> None:
+        """Drop the requests with these ids at the next admission, unless they have ended."""
+        self._dropped += [self._present.pop(id_) for id_ in ids if id_ in self._present]
+
+    def admit(self, replica: int, now: float, may_admit: bool = True) -> Admission:
+        """Return the requests that join the batch, and the dropped ones."""
+        dropped, self._dropped = [(request, FinishReason.CANCELLED) for request in self._dropped], []
+        admitted: list[Request] = []
+        num_admitted = 0
+        while may_admit and self._waiting and num_admitted < self._max_tokens:
+            request = self._waiting.popleft()
+            if request.id in self._present:
+                request.timings.admitted = now
+                num_admitted += len(request.source)
+                admitted.append(request)
+        return Admission(admitted, dropped)
+
+    def retire(self, replica: int, requests: Iterable[Request], now: float) -> None:
+        """Forget requests that ended."""
+        for request in requests:
+            self._present.pop(request.id, None)

@@ -75,6 +75,7 @@ def create_app(
             tasks = [
                 asyncio.create_task(watch_event_loop(server.metrics.loop_lag_seconds.observe)),
                 asyncio.create_task(server.models.unload_idle()),
+                asyncio.create_task(server.live.watch()),
             ]
             if server.key_gate is not None:
                 tasks.append(asyncio.create_task(server.key_gate.run()))
@@ -106,6 +107,8 @@ def create_app(
         _add_routes(app, router)
     if "native" in settings.protocols:
         _add_routes(app, page.router)  # it calls /v1
+        if "live" in settings.protocols:
+            _add_routes(app, page.live_router)
     upload_bytes = settings.document_options.limits.max_file_bytes + settings.max_body_bytes  # and the other fields
     upload_paths = [path for protocol in protocols for path in protocol.upload_paths]
     admission = Admission(server, protocols)

@@ -6,6 +6,7 @@ import resource
 import select
 import time
 from collections.abc import Iterator
+from functools import partial
 from http import HTTPStatus
 from itertools import islice
 from pathlib import Path
@@ -17,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from server.http.requests.disconnect import CONNECTION, LossReport
 from server.http.responses.errors import NATIVE, http_error_response
+from server.http.web_socket import LimitedWebSocket
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings
 
@@ -27,6 +29,7 @@ _MIN_BODY_BYTES_PER_SECOND = 10_000
 _MAX_FRAMING_RATIO = 8  # a body in chunks of one byte has five bytes of framing for each of its own
 _ANSWERED_BEYOND_LIMIT = (b"/health/live", b"/health/ready", b"/metrics")
 _UPGRADE_HEADERS = (b"upgrade", b"http2-settings")
+_WEBSOCKET_PATH = b"/v1/live"
 _SWEEP_SECONDS = 0.25  # between looks at all connections
 _SWEPT_AT_ONCE = 500  # in one iteration of the event loop
 _LOG_SECONDS = 5.0
@@ -119,6 +122,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._unparsed = b""  # received behind requests that wait for their turn
         self._has_received = self._is_rejected = self._has_ignored_upgrade = False
         self._unsent, self._sent_last = 0, 0.0
+        self._socket: LimitedWebSocket | None = None  # that the connection has become
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start waiting for a request."""
@@ -154,6 +158,9 @@ class LimitedConnection(HttpToolsProtocol):
         for start in range(0, len(data), _PIECE_BYTES):
             if self._is_rejected or self.transport.is_closing():
                 return
+            if self._socket is not None:
+                self._socket.data_received(data[start:])
+                return
             if self.pipeline:
                 self._unparsed = data[start:]
                 self.flow.pause_reading()
@@ -166,7 +173,8 @@ class LimitedConnection(HttpToolsProtocol):
         try:
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade as upgrade:
-            self._feed_without_upgrade(piece[upgrade.args[0] :])
+            rest = piece[upgrade.args[0] :]
+            self._become_websocket(rest) if self._opens_websocket else self._feed_without_upgrade(rest)
             return
         except httptools.HttpParserError as error:
             cause = error.__context__
@@ -176,6 +184,27 @@ class LimitedConnection(HttpToolsProtocol):
             self._num_framing += len(piece) - (self._num_body - num_body)
         if self._num_framing > _MAX_HEAD_BYTES + _MAX_FRAMING_RATIO * self._num_body:
             self._reject(HTTPException(431, _TOO_LONG))
+
+    @property
+    def _opens_websocket(self) -> bool:
+        """Whether the request asks for a WebSocket where there is one, and no other is in progress."""
+        wants = any(name == b"upgrade" and value.lower() == b"websocket" for name, value in self.headers)
+        is_served = self.url.partition(b"?")[0] == _WEBSOCKET_PATH and "live" in self._settings.protocols
+        is_alone = self._running is None and not self.pipeline
+        return wants and is_served and is_alone and self.ws_protocol_class is not None
+
+    def _become_websocket(self, rest: bytes) -> None:
+        """Leave the connection to a WebSocket, whose own limits hold from now on, and that of unread responses."""
+        self.connections.discard(self)
+        self._socket = socket = LimitedWebSocket(self.config, self.server_state, self.app_state)
+        socket.on_lost = partial(self._table.remove, self)
+        self._enter("idle")
+        self._table.set_idle(self, is_idle=False)
+        head = [b"%s %s HTTP/1.1" % (self.parser.get_method(), self.url)]
+        head += [b"%s: %s" % header for header in self.headers]
+        self.transport.set_protocol(socket)
+        socket.connection_made(self.transport)
+        socket.data_received(b"\r\n".join((*head, b"", rest)))
 
     def _feed_without_upgrade(self, rest: bytes) -> None:
         """Parse the request again without its upgrade, which a server may ignore (RFC 9110, section 7.8).

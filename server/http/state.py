@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from server.documents.job_store import DocumentStore
 from server.documents.jobs import FinishedDocument
 from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining, QueueFull
+from server.live.session import LiveSessions
 from server.operations.api_keys.key_file import ApiKey
 from server.operations.api_keys.key_gate import Charge, KeyGate
 from server.operations.metrics import Activity, Metrics
@@ -111,6 +113,7 @@ class ServerState:
     tracing: Tracing | None = field(init=False)  # None: no traces are recorded
     documents: DocumentStore = field(init=False)
     models: ModelSet = field(init=False)
+    live: LiveSessions = field(init=False)
     activity: Activity = field(default_factory=Activity)
     unread: UnreadBytes = field(init=False)  # responses being sent
     expected: UnreadBytes = field(init=False)  # responses with many details whose requests are running
@@ -130,6 +133,8 @@ class ServerState:
         self.glossary_memory = UnreadBytes(glossary_bytes, "glossaries in requests")
         self.models = ModelSet(self.settings, ModelLoader(self.settings, self.metrics), self._serve_with)
         self.documents = DocumentStore(self.settings.document_options, self._document_finished)
+        self.live = LiveSessions(self.settings.max_live_sessions, self.settings.live_idle_seconds, time.monotonic)
+        self.metrics.watch_live_sessions(self.live.__len__)
         self.metrics.watch_documents(self.documents.__len__)
 
     @property

@@ -55,7 +55,7 @@ class EngineStatus(Protocol):
 
 
 class EngineClient(Protocol):
-    """An engine behind an asyncio interface, such as `server.workers.engine_pool.EnginePool`."""
+    """An engine behind an asyncio interface, such as `server.workers.pool.EnginePool`."""
 
     @property
     def bundle(self) -> Bundle:

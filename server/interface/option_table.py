@@ -1,4 +1,4 @@
-"""Reference page of the decoding options, docs/options.md, printed from their fields by `make reference`."""
+"""Reference page of the decoding options, docs/options.md, printed from their fields by `make docs`."""
 
 import sys
 from collections.abc import Iterator
@@ -7,14 +7,12 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from server.interface.decoding_options import DecodingOptions
-from server.interface.detail_options import DetailOptions
-from server.interface.option_metadata import BEAM, SAMPLING, Applies
+from server.interface.decoding_options import BEAM, SAMPLING, Applies, DecodingOptions, DetailOptions
 
 _INTRODUCTION = """\
 # Decoding options
 
-<!-- Generated from server/interface/decoding_options.py by `make reference`. -->
+<!-- Generated from server/interface/decoding_options.py by `make docs`. -->
 
 Each option is a field of `POST /v1/translate`, and a flag of `kvasir translate`: `--top-k` for `top_k`.
 A flag whose option is a list may be repeated. `POST /v1/score` has the options under

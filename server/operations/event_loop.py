@@ -9,7 +9,7 @@ import gc
 import logging
 from collections.abc import Callable
 
-from server.workers.unused_memory import return_free_pages
+from server.workers.on_demand_engine import return_free_pages
 
 _log = logging.getLogger("kvasir")
 

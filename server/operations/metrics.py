@@ -146,7 +146,8 @@ class Metrics:
         )
         self._kept_sentences = counter(
             "kvasir_kept_sentences_total",
-            "Texts and sentences whose source was kept. reason: no_words, already_in_target_language or low_quality.",
+            "Texts and sentences that were left untranslated. reason: no_words, already_in_target_language or "
+            "low_quality.",
             "reason",
         )
         self._outcomes = counter(
@@ -155,10 +156,14 @@ class Metrics:
             "outcome",
         )
         self._low_quality = counter(
-            "kvasir_low_quality_sentences_total", "Sentences with a quality below min_quality, flagged or kept."
+            "kvasir_low_quality_sentences_total",
+            "Sentences with a quality below min_quality, flagged or left untranslated.",
         )
         self._documents = counter(
             "kvasir_documents_total", "Documents finished. outcome: done, error or cancelled.", "format", "outcome"
+        )
+        self.live_seconds = histogram(
+            "kvasir_live_seconds", "Time from input of a live session until it is translated."
         )
         self.loop_lag_seconds = histogram(
             "kvasir_event_loop_lag_seconds", "Delay of a timer in the event loop, measured four times a second."
@@ -240,6 +245,10 @@ class Metrics:
     def watch_documents(self, count: Callable[[], int]) -> None:
         """Read the number of documents from `count` at every scrape."""
         self._watch("kvasir_documents_held", "Documents queued, in progress and stored.", count)
+
+    def watch_live_sessions(self, count: Callable[[], int]) -> None:
+        """Read the number of live sessions from `count` at every scrape."""
+        self._watch("kvasir_live_sessions", "Live sessions.", count)
 
     def watch_certificate(self, expiry_seconds: Callable[[], float]) -> None:
         """Read the end of the TLS certificate, in seconds since 1970, from `expiry_seconds` at every scrape."""

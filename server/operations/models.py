@@ -29,11 +29,9 @@ from server.translation.glossary_store import GlossaryStore
 from server.translation.pipeline import Pipeline
 from server.translation.router import Router
 from server.translation.types import TranslationRequest
-from server.workers.engine_pool import EnginePool
-from server.workers.memory_budget import MemoryBudget
-from server.workers.on_demand_engine import OnDemandEngine
-from server.workers.pool_options import PoolOptions
-from server.workers.sentence_cache import CachedEngineClient
+from server.workers.cache import CachedEngineClient
+from server.workers.on_demand_engine import MemoryBudget, OnDemandEngine
+from server.workers.pool import EnginePool, PoolOptions
 from server.workers.thread_lending import ThreadLending
 
 _log = logging.getLogger("kvasir")

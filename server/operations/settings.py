@@ -12,13 +12,12 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from server.documents.input.limits import MEGABYTE, FileLimits
 from server.documents.isolation.process import ProcessLimits
 from server.documents.job_store import StoreOptions
-from server.interface.decoding_options import MAX_BEAM_SIZE
-from server.interface.text_options import KeepOrTranslate, OnLowQuality
+from server.interface.decoding_options import MAX_BEAM_SIZE, KeepOrTranslate, OnLowQuality
 from server.operations.cpu_count import usable_cpus
 from server.operations.defaults import DEFAULT_MODEL, DEFAULT_PIVOT
 from server.translation.glossary_store import DEFAULT_MAX_BYTES as DEFAULT_GLOSSARY_BYTES
 from server.translation.limits import TranslationLimits
-from server.workers.sentence_cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENCES
+from server.workers.cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENCES
 
 UNIX_CLIENT: Final = "unix"  # a client of the Unix socket, which has no address
 
@@ -49,6 +48,7 @@ _READ_ELSEWHERE = (
 
 ProtocolName = Literal[
     "native",
+    "live",
     "libretranslate",
     "deepl",
     "deeplx",
@@ -173,6 +173,9 @@ class Settings(BaseSettings):
     calibrated models"""
     on_low_quality: OnLowQuality = "flag"
     """sentences with a quality below `min_quality`, in requests without this field: name them, or keep their source"""
+    join_lines: bool = False
+    """texts of a request are lines of one text, such as captions, in requests without `context`: those that one
+    sentence runs over are translated together"""
     shortlist: bool = True
     """restrict translations of models with a shortlist to the tokens that it has for each sentence, in requests without
     this field: faster"""
@@ -201,6 +204,10 @@ class Settings(BaseSettings):
     """seconds until a translated document is deleted"""
     documents_folder: Path | None = None
     """folder of uploaded and translated documents; unset: the system's temporary folder"""
+    max_live_sessions: Annotated[int, Field(ge=1, le=100_000)] = 200
+    """sessions of live translation, half of them of one client (API key or address); more receive 429"""
+    live_idle_seconds: Annotated[float, Field(gt=0, le=604_800)] = 300.0
+    """seconds without input until a live session ends"""
     max_unread_megabytes: Annotated[int, Field(ge=1, le=100_000)] = 256
     """memory for responses not read yet, and again for bodies of running requests, in megabytes; then 429"""
     header_timeout_seconds: Annotated[float, Field(gt=0, le=3600)] = 10.0
@@ -291,6 +298,7 @@ class Settings(BaseSettings):
             default_beam_size=self.default_beam_size,
             max_timeout_seconds=self.request_timeout_seconds,
             if_already_target=self.if_already_target,
+            joins_lines=self.join_lines,
             repair=self.repair,
             min_quality=self.min_quality,
             on_low_quality=self.on_low_quality,

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import regex
 
-from server.text.number_forms import locale_of
+from server.text.number_forms import locale_of, separators
 
 _MAX_UNJUDGED = 12  # languages write numbers up to this in words, leave them out or express them otherwise
 _MIN_DIGITS = 3  # significant digits that are hardly written in words: for a language without a table of number words
@@ -39,6 +39,7 @@ _BASES = (10**12, 10**9, 10**6, 1000, 100, 10)
 
 _DIGIT = re.compile(r"\d")
 _WORD = re.compile(r"[^\W\d_]+²?")
+_ABBREVIATION = re.compile(r"[ \u00a0\u202f]?([^\W\d_]{1,3})(?![^\W_])")
 _RUN = re.compile(r"\d+")
 _TOKEN = re.compile(r"\d+(?:[.,'’٬٫·\u00a0\u202f\u2009]\d+)*")
 _SPACED = re.compile(r"(?<![\d.,])\d{1,3}(?:[ ]\d{3})+(?![\d])")
@@ -98,7 +99,11 @@ def _unique(numbers: Iterator[str] | list[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A number in digits: its place and text, its runs of digits, the values it may have, the power of ten after it."""
+    """A number in digits: its place and text, its runs of digits, the values it may have, the power of ten after it.
+
+    `abbreviation` is a short word after it, which may be one for a power of ten; None if any word may be one, because
+    the language has no table of them.
+    """
 
     start: int
     end: int
@@ -107,6 +112,7 @@ class _Number:
     readings: frozenset[Reading]
     power: int
     follows_colon: bool
+    abbreviation: str | None
 
     @property
     def values(self) -> list[int]:
@@ -133,10 +139,13 @@ class _Number:
         return (
             _digits_of(self.text) == _digits_of(other.text)
             or (self.runs[1:] == other.runs[1:] != () and abs(self.parts[0] - other.parts[0]) == _HOURS)
-            or any(
-                digits == others and abs(power - other_power) >= _MIN_ZEROS
-                for digits, power in self.readings
-                for others, other_power in other.readings
+            or (
+                (None in (self.abbreviation, other.abbreviation) or self.abbreviation != other.abbreviation)
+                and any(
+                    digits == others and abs(power - other_power) >= _MIN_ZEROS
+                    for digits, power in self.readings
+                    for others, other_power in other.readings
+                )
             )
         )
 
@@ -327,7 +336,7 @@ class _Numbers:
             if len(match[0]) > _MAX_DIGITS:
                 continue
             runs = list(_RUN.finditer(self._text, *match.span()))
-            readings = _readings(match[0], [run[0] for run in runs])
+            readings = _readings(match[0], [run[0] for run in runs], self._group_separator)
             for found in [match] if readings else runs:
                 start, end = found.span()
                 values = readings or {_reading(int(found[0]))}
@@ -337,9 +346,21 @@ class _Numbers:
                     _reading_of(value) for first, last, value in self._compounds if first <= start and end <= last
                 }
                 texts = tuple(_plain_digits(run) for run in _RUN.findall(found[0]))
+                follows_colon = self._text[start - 1 : start] == ":"
                 yield _Number(
-                    start, end, found[0], texts, frozenset(values), power, self._text[start - 1 : start] == ":"
+                    start, end, found[0], texts, frozenset(values), power, follows_colon, self._abbreviation_after(end)
                 )
+
+    @cached_property
+    def _group_separator(self) -> str:
+        found = separators(self._language)
+        return "" if found is None else found[1]
+
+    def _abbreviation_after(self, end: int) -> str | None:
+        if not _powers(self._language):
+            return None
+        found = _ABBREVIATION.match(self._text, end)
+        return "" if found is None else found[1].casefold()
 
     def _power_after(self, end: int) -> int:
         """Return the power of ten of the word after a number."""
@@ -373,14 +394,18 @@ def _reading_of(value: Decimal) -> Reading:
     return int("".join(map(str, digits))), int(exponent)
 
 
-def _readings(token: str, runs: list[str]) -> set[Reading]:
-    """Return the values of digits with separators between them; none for a list or a date."""
+def _readings(token: str, runs: list[str], group_separator: str) -> set[Reading]:
+    """Return the values of digits with separators between them; none for a list or a date.
+
+    Groups of thousands with the language's own separator are no decimals.
+    """
     joined = int("".join(runs))
     digits, power = _reading(joined)
     if len(runs) == 1:
         return {(digits, power)}
     found = {(digits, power)} if _GROUPED.fullmatch(token) else set()
-    if runs[-1] != "000" and (len(runs) == 2 or _GROUPED.fullmatch(token[: -len(runs[-1]) - 1])):
+    is_grouped = bool(found) and set(re.sub(r"\d", "", token)) == {group_separator} and runs[0] != "0"
+    if not is_grouped and runs[-1] != "000" and (len(runs) == 2 or _GROUPED.fullmatch(token[: -len(runs[-1]) - 1])):
         found.add((digits, power - len(runs[-1])))
     return found
 

@@ -4,13 +4,16 @@ import contextlib
 import os
 import shutil
 import tempfile
-from functools import cache
+import unicodedata
+from collections.abc import Sequence
+from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from py3langid.langid import MODEL_DIR, MODEL_FILE, LanguageIdentifier
+from py3langid.langid import MODEL_DIR, MODEL_FILE
 from py3langid.modelio import load_model
 
 from bundle.home_folder import home_folder
@@ -19,6 +22,78 @@ _LIBRARY = "py3langid"
 # Weights of features by language, logarithms of the languages' probabilities, their labels, the transitions of the
 # automaton that finds features in bytes, the row of transitions of each state, and the feature that ends there.
 _ARRAYS = ("ptc", "pc", "classes", "nextmove", "row", "output")
+_LONGEST_FEATURE = 6  # bytes
+
+
+class LanguageIdentifier:
+    """Naive Bayes over byte n-grams, as py3langid computes it. Immutable, so threads may share it.
+
+    The state of its automaton depends on the last bytes only. So all positions of all texts advance at once, in as many
+    steps as the longest feature has bytes: the library walks from byte to byte in Python.
+    """
+
+    def __init__(
+        self,
+        weights: NDArray[np.floating],
+        priors: NDArray[np.floating],
+        labels: Sequence[str],
+        transitions: NDArray[np.integer],
+        rows: NDArray[np.integer],
+        features: NDArray[np.integer],
+    ) -> None:
+        self._weights, self._priors, self._transitions, self._features = weights, priors, transitions, features
+        self._rows = rows.astype(np.int64) * 256
+        self.labels = tuple(dict.fromkeys(labels))
+        # A label may have several columns, one for each script.
+        self._columns = {label: [at for at, each in enumerate(labels) if each == label] for label in self.labels}
+        self._shared = [columns for columns in self._columns.values() if len(columns) > 1]
+        self._firsts = np.array([columns[0] for columns in self._columns.values()])
+
+    def likelihoods(self, text: str, among: Sequence[str] = ()) -> dict[str, float]:
+        """Return the probability of each label, or of each `among` some; equal ones for a text without features."""
+        encoded = _encoded(text)
+        found, counts = np.unique(self._found([encoded])[0], return_counts=True)
+        scores = np.zeros(len(self._priors), np.float32)
+        if len(found):
+            scores += np.log1p(counts.astype(np.float32)) @ self._weights[found] + self._priors
+        scores /= max(len(encoded), 1) ** 0.5  # as the library does: otherwise all long texts would be certain
+        for columns in self._shared:
+            scores[columns[0]] = np.logaddexp.reduce(scores[columns])
+        chosen = [self._columns[label][0] for label in among] if among else self._firsts
+        values = np.exp(scores[chosen] - scores[chosen].max())
+        return dict(zip(among or self.labels, (values / values.sum()).tolist(), strict=True))
+
+    def may_be(self, texts: Sequence[str], label: str, other: str) -> NDArray[np.bool_]:
+        """Return which short texts are rather in one language than in another, approximately."""
+        found, texts_of = self._found(list(map(_encoded, texts)))
+        odds, prior = self._odds(label, other)
+        likely: NDArray[np.bool_] = np.bincount(texts_of, odds[found], len(texts)) + prior >= 0
+        return likely
+
+    @lru_cache(maxsize=64)  # noqa: B019 - there is one identifier a process
+    def _odds(self, label: str, other: str) -> tuple[NDArray[np.float32], float]:
+        """Return how much each feature speaks for a label rather than for another one, and their priors."""
+        mine, theirs = self._columns[label], self._columns[other]
+        odds = self._weights[:, mine].max(axis=1).astype(np.float32) - self._weights[:, theirs].min(axis=1)
+        return odds * np.log(2), float(self._priors[mine].max() - self._priors[theirs].min())
+
+    def _found(self, texts: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the features of texts, and the text of each."""
+        gap = bytes(_LONGEST_FEATURE - 1)  # no feature has a zero
+        joined = np.frombuffer(gap + gap.join(texts) + gap, np.uint8)
+        num_places = len(joined) - len(gap)
+        states = np.zeros(num_places, np.int64)
+        for step in range(_LONGEST_FEATURE):
+            states = self._transitions[self._rows[states] + joined[step : step + num_places]]
+        features = self._features[states]
+        places = np.flatnonzero(features >= 0)
+        ends = np.cumsum([len(text) + len(gap) for text in texts])
+        return features[places].astype(np.int64), np.searchsorted(ends, places, side="right")
+
+
+def _encoded(text: str) -> bytes:
+    text = text.lower() if text.isupper() else text
+    return unicodedata.normalize("NFC", text).replace("\0", " ").encode(errors="replace")
 
 
 @cache
@@ -43,14 +118,11 @@ def open_identifier(home: Path | None) -> LanguageIdentifier:
         if folder is not None:
             with contextlib.suppress(OSError):
                 _write(arrays, folder)
-    weights, probabilities, labels, transitions, rows, outputs = arrays
-    # An element of a memory view is an integer of Python, as the library's loop over bytes expects.
-    return LanguageIdentifier(
-        weights, probabilities, labels.tolist(), transitions.data, outputs.tolist(), True, tk_row=rows.tolist()
-    )
+    weights, priors, labels, transitions, rows, features = arrays
+    return LanguageIdentifier(weights, priors, labels.tolist(), transitions, rows, features)
 
 
-def _mapped(folder: Path) -> list[NDArray[np.generic]] | None:
+def _mapped(folder: Path) -> list[NDArray[Any]] | None:
     """Return the arrays of a folder; None if they are not there or damaged."""
     try:
         return [np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in _ARRAYS]
@@ -58,7 +130,7 @@ def _mapped(folder: Path) -> list[NDArray[np.generic]] | None:
         return None
 
 
-def _write(arrays: list[NDArray[np.generic]], folder: Path) -> None:
+def _write(arrays: list[NDArray[Any]], folder: Path) -> None:
     """Write a folder of arrays, complete or not at all; another process may be first."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     staged = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))

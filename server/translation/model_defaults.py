@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 
 from bundle.manifest import Shapes
-from server.interface.decoding_options import NO_OPTIONS, DecodingOptions, applies
-from server.interface.option_metadata import SAMPLING
+from server.interface.decoding_options import NO_OPTIONS, SAMPLING, DecodingOptions, applies
 from server.translation.limits import TranslationLimits
 
 

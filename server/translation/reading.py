@@ -61,41 +61,46 @@ class TextReader:
         return SegmentedTexts(texts, sentences, is_text, run, deadline)
 
     def _read_all(self, request: TranslationRequest, keeps_target: bool) -> list[SegmentedText]:
-        detector = TargetDetector(request.source, request.target) if keeps_target else None
-        return [self._segmented(index, text, request, detector) for index, text in enumerate(request.texts)]
+        is_whole = request.options.is_about_whole_texts
+        documents = [self._document(replace_lone_surrogates(text), request, is_whole) for text in request.texts]
+        texts = [SegmentedText(document, request.target) for document in documents]
+        with_units = [
+            (text, units) for text in texts if (units := [part for part in text.document if isinstance(part, Unit)])
+        ]
+        are_in_target = [False] * len(with_units)
+        if keeps_target:
+            visible = ["\n".join([unit.masked(" ") for unit in units]) for _, units in with_units]
+            are_in_target = TargetDetector(request.source, request.target).are_certain(visible)
+        for (text, _), is_in_target in zip(with_units, are_in_target, strict=True):
+            if is_in_target:
+                text.kept = KeepReason.ALREADY_IN_TARGET_LANGUAGE
+                text.document = [part.raw if isinstance(part, Unit) else part for part in text.document]
+        for index, text in enumerate(texts):
+            self._segment(index, text, request, is_whole)
+        return texts
 
-    def _segmented(
-        self, index: int, text: str, request: TranslationRequest, detector: TargetDetector | None
-    ) -> SegmentedText:
-        document = self._document(replace_lone_surrogates(text), request)
-        segmented = SegmentedText(document, request.target)
-        units = [part for part in document if isinstance(part, Unit)]
-        if not units:
-            if any(part.strip() for part in document if isinstance(part, str)):
-                segmented.kept = KeepReason.NO_WORDS
-        elif detector is not None and detector.is_certain("\n".join(unit.masked(" ") for unit in units)):
-            segmented.kept = KeepReason.ALREADY_IN_TARGET_LANGUAGE
-            segmented.document = [part.raw if isinstance(part, Unit) else part for part in document]
-        else:
-            for place, unit in enumerate(document):
+    def _segment(self, index: int, text: SegmentedText, request: TranslationRequest, is_whole: bool) -> None:
+        has_units = False
+        for place, unit in enumerate(text.document):
+            if isinstance(unit, Unit):
                 checkpoint()
-                if isinstance(unit, Unit):
-                    segmented.sentences_of[place] = self._sentences(index, unit, request)
-        return segmented
+                has_units = True
+                text.sentences_of[place] = self._sentences(index, unit, request, is_whole)
+        if not has_units and text.kept is None and any(part.strip() for part in text.document if isinstance(part, str)):
+            text.kept = KeepReason.NO_WORDS
 
-    def _document(self, text: str, request: TranslationRequest) -> Document:
+    def _document(self, text: str, request: TranslationRequest, is_whole: bool) -> Document:
         if request.format == "html":
             return to_document(read_html(text, request.markup), self._unknown)
         if request.format == "xml":
             return to_document(read_xml(text, request.markup), self._unknown)
-        return (read_whole if request.options.is_about_whole_texts else read_text)(text, self._unknown)
+        return (read_whole if is_whole else read_text)(text, self._unknown)
 
-    def _sentences(self, index: int, unit: Unit, request: TranslationRequest) -> list[Sentence]:
+    def _sentences(self, index: int, unit: Unit, request: TranslationRequest, is_whole: bool) -> list[Sentence]:
         """Divide a unit, never inside a span. Sentences have their tokens if segmentation had to count them."""
         text = unit.segmentable()
         sources: dict[str, TokenIds] = {}
         fits = partial(self._fits, sources, request)
-        is_whole = request.options.is_about_whole_texts
         has_spans = bool(unit.protected)
         found: list[Sentence] = []
         for segment, start, end in _spans([whole(text)] if is_whole else split(text, request.source, fits)):

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
-from server.interface.detail_options import DetailOptions
+from server.interface.decoding_options import NO_OPTIONS, DecodingOptions, DetailOptions
 from server.interface.engine_client import EngineClient
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.interruption import checkpoint

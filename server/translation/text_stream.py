@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from server.interface.errors import EngineFailed
-from server.interface.loop_turns import in_turns
+from server.interface.interruption import yielding_chunks
 from server.interface.request import Completion, Request
 from server.text.segmentation.sentences import Segment
 from server.text.tokenizers.tokenizer import Tokenizer
@@ -154,7 +154,7 @@ class TextStream:
 
     async def complete(self, completions: Mapping[int, Completion]) -> None:
         """Add completions, by request id: an engine client need not report tokens before."""
-        async for part in in_turns(list(completions.values()), _COMPLETIONS_PER_TURN):
+        async for part in yielding_chunks(list(completions.values()), _COMPLETIONS_PER_TURN):
             for completion in part:
                 if completion.request.on_progress is not None:
                     completion.request.on_progress(completion.hypotheses[0].token_ids, True)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,35 @@ from server.translation.token_counts import TokenCounts
 
 # html and xml keep their tags; text keeps everything that is not words.
 TextFormat = Literal["text", "html", "xml"]
+TextContext = Literal["none", "lines"]  # of each text: itself, or the texts around it
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMatch:
+    """What a translation memory has for a sentence: `target`, the approved translation of its segment's `source`.
+
+    The `score` is 0 to 100; at 100 `target` is the translation. With a lower one, sentence and source begin with
+    `num_shared_words` equal words.
+    """
+
+    segment: str
+    score: int
+    target: str
+    source: str
+    num_shared_words: int = 0
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether `target` is the translation of the sentence."""
+        return self.score == 100
+
+
+class MemoryLookup(Protocol):
+    """A look-up in translation memories. It may block."""
+
+    def find(self, sentence: str, source: str, target: str) -> MemoryMatch | None:
+        """Return the best match for a sentence between these languages; None if none is good enough."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +80,7 @@ class TranslationRequest:
     format: TextFormat = "text"
     markup: MarkupOptions = NO_MARKUP_OPTIONS
     bypass_cache: bool = False
+    joins_lines: bool | None = None  # translate texts together that one sentence runs over; None: as the server does
     in_background: bool = False  # part of a document: however short, it is processed in threads
 
     @property

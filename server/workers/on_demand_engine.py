@@ -1,7 +1,9 @@
-"""An engine that can be unloaded while it is idle, and is loaded by its next request."""
+"""An engine that is unloaded while idle and loaded by its next request, and the memory limit of all models."""
 
 import asyncio
+import ctypes
 import gc
+import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -9,9 +11,8 @@ from dataclasses import dataclass
 from bundle.loading import Bundle
 from bundle.manifest import BundleError
 from server.interface.engine_client import EngineClient, EngineStatus
-from server.interface.errors import Draining, EngineFailed
+from server.interface.errors import Draining, EngineFailed, QueueFull
 from server.interface.request import Completion, FinishReason, Request
-from server.workers.unused_memory import return_unused_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,3 +175,66 @@ async def _close(engine: EngineClient) -> None:
     await asyncio.to_thread(return_unused_memory)
     if has_frozen:
         gc.freeze()
+
+
+_MEGABYTE = 1_000_000
+_RETRY_SECONDS = 5.0  # a model in use is rarely idle before
+
+
+class MemoryBudget:
+    """Unloads idle models, the least recently used first, when another one needs their memory."""
+
+    def __init__(self, max_bytes: int | None) -> None:
+        """`max_bytes` None is no limit."""
+        self._max_bytes = max_bytes
+        self._engines: list[OnDemandEngine] = []
+        self._lock = asyncio.Lock()
+
+    @property
+    def used_bytes(self) -> int:
+        """Memory of the models that are loaded or being loaded."""
+        return sum(engine.occupied_bytes for engine in self._engines)
+
+    def add(self, engine: OnDemandEngine) -> None:
+        """Include a model; from now on it makes room before it loads."""
+        self._engines.append(engine)
+        engine.make_room = self.make_room
+
+    def remove(self, engine: OnDemandEngine) -> None:
+        """Exclude a model that was removed."""
+        if engine in self._engines:
+            self._engines.remove(engine)
+
+    async def make_room(self, engine: OnDemandEngine) -> None:
+        """Unload idle models until `engine` fits. Raises `QueueFull` if all others are in use."""
+        if self._max_bytes is None:
+            return
+        async with self._lock:
+            while (used := self.used_bytes - engine.occupied_bytes) + engine.num_bytes > self._max_bytes:
+                idle = [each for each in self._engines if each is not engine and each.is_idle]
+                if not idle:
+                    raise QueueFull(
+                        f"no memory for the model {engine.bundle.config.name}: it needs "
+                        f"{_megabytes(engine.num_bytes)} of `memory_limit` {_megabytes(self._max_bytes)}, and models "
+                        f"in use have {_megabytes(used)}; retry after {_RETRY_SECONDS:.0f} s",
+                        _RETRY_SECONDS,
+                    )
+                await max(idle, key=lambda each: each.idle_seconds).unload()
+
+
+def _megabytes(num_bytes: int) -> str:
+    return f"{num_bytes / _MEGABYTE:.0f} MB"
+
+
+def return_unused_memory() -> None:
+    """Collect unreachable objects, and return the free pages of the allocator."""
+    gc.collect()
+    return_free_pages()
+
+
+def return_free_pages() -> None:
+    """Give the free pages of the allocator back to the operating system (glibc). Does not hold the interpreter."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none
+        if trim is not None:
+            trim(0)

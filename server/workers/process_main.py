@@ -1,4 +1,4 @@
-"""Main loop of a worker process: receive messages, run steps, send status, until the pipe ends."""
+"""Worker process: its messages, and its main loop: receive messages, run steps, send status, until the pipe ends."""
 
 import gc
 import logging
@@ -8,19 +8,106 @@ import selectors
 import signal
 import sys
 import time
-from collections import deque
-from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from multiprocessing.connection import Connection
+from typing import NamedTuple, Self
+
+import numpy as np
 
 from bundle.loading import Bundle
 from server.engine.decoding.search import SearchLimits
-from server.engine.engine import Engine
+from server.engine.engine import Engine, warm_up
 from server.engine.runners.registry import open_runners
-from server.engine.scheduler import Admission
-from server.engine.warm_up import warm_up
-from server.interface.request import Completion, FinishReason, Request
+from server.engine.scheduler import ArrivalQueue
+from server.interface.decoding_options import DecodingOptions
+from server.interface.request import Completion, FinishReason, Hypothesis, Request, SentenceParams, Timings
 from server.text.tokenizers.registry import word_tokens_of
-from server.workers.messages import AdmissionMessage, CompletionMessage, EngineSettings, StatusMessage
+
+_DEFAULT_PARAMS = SentenceParams()
+_RESOLVED_NAMES = tuple(param.name for param in fields(SentenceParams) if param.init and param.name != "options")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """Settings with which a worker process opens its runner; see `PoolOptions`."""
+
+    device: str
+    threads: int
+    max_rows: int
+    max_encoder_tokens: int
+    niceness: int
+
+
+class SubmitMessage(NamedTuple):
+    """The parts of a request that its engine needs: pickling a whole one takes several times as long.
+
+    `options` and `params` have the names and values that differ from the defaults. Many requests have the same ones.
+    """
+
+    id: int
+    source: bytes
+    options: tuple[tuple[str, object], ...]
+    params: tuple[tuple[str, object], ...]
+    streams: bool
+
+    @classmethod
+    def of(cls, request: Request) -> Self:
+        """Return the message for a request."""
+        return cls(request.id, request.source.tobytes(), *_changed(request.params), request.on_progress is not None)
+
+    def request(self) -> Request:
+        """Return the request to decode. Its listener, in the other process, is replaced by one that does nothing."""
+        params, source = _params(self.options, self.params), np.frombuffer(self.source, np.int32)
+        return Request(source, params, Timings(0.0), on_progress=_ignore if self.streams else None, id=self.id)
+
+
+_Changes = tuple[tuple[str, object], ...]
+
+
+@lru_cache(maxsize=256)
+def _changed(params: SentenceParams) -> tuple[_Changes, _Changes]:
+    changed = (
+        (name, value) for name in _RESOLVED_NAMES if (value := getattr(params, name)) != getattr(_DEFAULT_PARAMS, name)
+    )
+    return tuple(params.options.changed().items()), tuple(changed)
+
+
+@lru_cache(maxsize=256)
+def _params(options: _Changes, params: _Changes) -> SentenceParams:
+    return SentenceParams(DecodingOptions.given(dict(options)), **dict(params))  # type: ignore[arg-type]  # values of these types
+
+
+class AdmissionMessage(NamedTuple):
+    """Admitted requests, and the ids of requests that the scheduler dropped."""
+
+    admitted: list[SubmitMessage]
+    dropped: list[int]
+
+
+class CompletionMessage(NamedTuple):
+    """A completion without its request. `times` are those of `Timings` from `encoded` on, `error` is a message."""
+
+    id: int
+    hypotheses: list[Hypothesis]
+    finish_reason: FinishReason
+    error: str | None
+    times: tuple[float, float, float, float]
+
+
+@dataclass(slots=True)
+class StatusMessage:
+    """Events since the previous status; `steps` has rows and seconds of each decoder step."""
+
+    ended: list[CompletionMessage] = field(default_factory=list)
+    stream_updates: list[tuple[int, list[int]]] = field(default_factory=list)
+    steps: list[tuple[int, float]] = field(default_factory=list)
+    num_rows_taken: int = 0
+
+
+def _ignore(tokens: list[int], is_complete: bool) -> None:
+    pass
+
 
 _STATUS_SECONDS = 0.1  # longest time between status messages of a busy engine
 
@@ -63,47 +150,6 @@ class _ToParent(logging.handlers.QueueHandler):
         self._connection.send(record)
 
 
-class _AdmittedQueue:
-    """Scheduler interface inside a worker process: returns requests that the parent process admitted."""
-
-    def __init__(self, max_encoder_tokens: int) -> None:
-        self._max_encoder_tokens = max_encoder_tokens
-        self._arrived: deque[Request] = deque()
-        self._dropped: list[Request] = []
-        self._present: dict[int, Request] = {}
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._arrived and not self._dropped
-
-    def receive(self, message: AdmissionMessage) -> None:
-        for submitted in message.admitted:
-            self.put(submitted.request())
-        self._dropped += [self._present[id_] for id_ in message.dropped if id_ in self._present]
-
-    def put(self, request: Request) -> None:
-        self._arrived.append(request)
-        self._present[request.id] = request
-
-    def admit(self, replica: int, now: float, may_admit: bool = True) -> Admission:
-        dropped = [(request, FinishReason.CANCELLED) for request in self._dropped]
-        for request in self._dropped:
-            self._present.pop(request.id, None)
-        self._dropped = []
-        admitted: list[Request] = []
-        num_tokens = 0
-        while may_admit and self._arrived and num_tokens < self._max_encoder_tokens:
-            request = self._arrived.popleft()
-            if request.id in self._present:
-                admitted.append(request)
-                num_tokens += len(request.source)
-        return Admission(admitted, dropped)
-
-    def retire(self, replica: int, requests: Iterable[Request], now: float) -> None:
-        for request in requests:
-            self._present.pop(request.id, None)
-
-
 class _StepRecorder:
     """Steps since the last status message."""
 
@@ -131,11 +177,11 @@ class _Worker:
             max_encoder_tokens=settings.max_encoder_tokens,
         )
         self._connection = connection
-        self._queue = _AdmittedQueue(settings.max_encoder_tokens)
+        self._queue = ArrivalQueue(settings.max_encoder_tokens)
         self._steps = _StepRecorder()
         limits = SearchLimits.of(bundle.config, settings.max_rows, word_tokens_of(bundle))
         self._engine = Engine(runner, self._queue, limits, time.monotonic, observer=self._steps)
-        warm_up(self._engine, self._queue.put)
+        warm_up(self._engine, self._queue.add)
         self._last_status = 0.0
         # Connection.poll creates a selector in every call, and this one is polled before every step.
         self._incoming = selectors.DefaultSelector()
@@ -151,7 +197,9 @@ class _Worker:
         while is_idle or self._incoming.select(0):
             if (message := self._connection.recv()) is None:
                 raise EOFError
-            queue.receive(message)
+            if message.admitted:
+                queue.add([submitted.request() for submitted in message.admitted])
+            queue.drop(message.dropped)
             is_idle = False
         result = engine.step()
         if engine.has_broken_runner:

@@ -8,16 +8,20 @@ import threading
 import time
 
 from bundle.loading import Bundle, check_unchanged
-from server.engine.engine import EngineObserver
+from server.engine.engine import EngineObserver, StreamUpdate
 from server.engine.scheduler import Scheduler
-from server.engine.stream_tracker import StreamUpdate
 from server.interface.errors import EngineFailed
 from server.interface.request import Completion, Request
-from server.workers.listener import EngineListener
 from server.workers.message_pipe import MessagePipe
-from server.workers.messages import AdmissionMessage, CompletionMessage, EngineSettings, StatusMessage, SubmitMessage
-from server.workers.process_main import run_engine
-from server.workers.thread_worker import SILENCE_SECONDS
+from server.workers.process_main import (
+    AdmissionMessage,
+    CompletionMessage,
+    EngineSettings,
+    StatusMessage,
+    SubmitMessage,
+    run_engine,
+)
+from server.workers.thread_worker import SILENCE_SECONDS, EngineListener
 
 _log = logging.getLogger("kvasir.workers")
 

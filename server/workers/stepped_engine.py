@@ -2,21 +2,19 @@
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
 from bundle.loading import Bundle
 from server.engine.decoding.search import SearchLimits
-from server.engine.engine import Engine, EngineObserver
+from server.engine.engine import Engine, EngineObserver, warm_up
 from server.engine.model_runner import ModelRunner
 from server.engine.runners.registry import open_runners
-from server.engine.scheduler import Admission
-from server.engine.warm_up import warm_up
+from server.engine.scheduler import ArrivalQueue
 from server.interface.engine_client import EngineStatus
 from server.interface.errors import Draining
-from server.interface.request import Completion, FinishReason, Request, check_all_tokens
+from server.interface.request import Completion, Request, check_all_tokens
 from server.interface.word_tokens import NO_WORDS, WordTokens
 from server.text.tokenizers.registry import word_tokens_of
 
@@ -44,12 +42,12 @@ class SteppedEngine:
         Raises `EngineFailed`.
         """
         self.bundle = bundle
-        self._queue = _Queue(max_admitted_tokens)
+        self._queue = ArrivalQueue(max_admitted_tokens)
         limits = SearchLimits.of(bundle.config, runner.cache.max_rows, words)
         self._engine = Engine(runner, self._queue, limits, time.monotonic, observer=observer)
         self._calls: dict[int, _Call] = {}
         self._is_draining = False
-        warm_up(self._engine, self._queue.waiting.append)
+        warm_up(self._engine, self._queue.add)
 
     @classmethod
     def open(
@@ -65,7 +63,7 @@ class SteppedEngine:
     @property
     def has_work(self) -> bool:
         """Whether a step would decode anything."""
-        return bool(self._engine.num_running or self._queue.waiting or self._queue.cancelled)
+        return bool(self._engine.num_running or not self._queue.is_empty)
 
     def step(self) -> bool:
         """Decode one token for every live row; return whether a call of `generate` is complete."""
@@ -89,7 +87,7 @@ class SteppedEngine:
         try:
             await call.is_complete
         except BaseException:
-            self._queue.cancel([request for request in requests if self._calls.pop(request.id, None) is not None])
+            self._queue.drop([request.id for request in requests if self._calls.pop(request.id, None) is not None])
             raise
         completions = call.completions
         for completion in completions.values():
@@ -131,38 +129,3 @@ class _Call:
         if not self.is_complete.done():
             self.is_complete.set_result(None)
         return True
-
-
-class _Queue:
-    """Requests for one engine in order of arrival, those of further rounds of a call first."""
-
-    def __init__(self, max_tokens: int) -> None:
-        self._max_tokens = max_tokens  # of an admission
-        self.waiting: deque[Request] = deque()
-        self.cancelled: list[Request] = []
-
-    def add(self, requests: Sequence[Request]) -> None:
-        # Otherwise the last calls would go through their rounds when nothing else is left to fill the rows.
-        if requests[0].accepted_earlier:
-            self.waiting.extendleft(reversed(requests))
-        else:
-            self.waiting.extend(requests)
-
-    def cancel(self, requests: Iterable[Request]) -> None:
-        self.cancelled += requests
-        self.waiting = deque(request for request in self.waiting if request not in self.cancelled)
-
-    def admit(self, replica: int, now: float, may_admit: bool = True) -> Admission:
-        dropped = [(request, FinishReason.CANCELLED) for request in self.cancelled]
-        self.cancelled = []
-        admitted: list[Request] = []
-        num_tokens = 0
-        while may_admit and self.waiting and num_tokens < self._max_tokens:
-            request = self.waiting.popleft()
-            request.timings.admitted = now
-            num_tokens += len(request.source)
-            admitted.append(request)
-        return Admission(admitted, dropped)
-
-    def retire(self, replica: int, requests: Iterable[Request], now: float) -> None:
-        pass

@@ -4,15 +4,35 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
+from typing import Protocol
 
-from server.engine.engine import Engine
+from server.engine.engine import Engine, StreamUpdate, warm_up
 from server.engine.scheduler import Scheduler
-from server.engine.warm_up import warm_up
-from server.interface.request import Request
-from server.workers.listener import EngineListener
+from server.interface.request import Completion, Request
 
 SILENCE_SECONDS = 5.0  # after which an engine with work takes no more of it
 _IDLE_SECONDS = 1.0  # period of the heartbeat of an idle engine
+
+
+class EngineListener(Protocol):
+    """Receiver of the results of an engine worker. Workers call it from any thread."""
+
+    def progressed(self, updates: Sequence[StreamUpdate]) -> None:
+        """Receive newly final tokens of streaming requests that continue."""
+        ...
+
+    def ended(self, completions: Sequence[Completion]) -> None:
+        """Receive completions of requests that left the engine."""
+        ...
+
+    def lost(self, requests: Sequence[Request], why: str) -> None:
+        """Receive the requests of an engine that died, and the reason."""
+        ...
+
+    def not_restarted(self) -> None:
+        """Note that an engine that died could not be started again."""
+        ...
 
 
 class ThreadWorker:
@@ -32,7 +52,7 @@ class ThreadWorker:
 
     def warm_up(self) -> None:
         """Decode a first sentence on the calling thread."""
-        warm_up(self._engine, self._submit)
+        warm_up(self._engine, self._scheduler.submit)
 
     def start(self) -> None:
         """Start the thread."""
@@ -63,9 +83,6 @@ class ThreadWorker:
         self._is_closed = True
         if self._thread.ident is not None:
             self._thread.join()
-
-    def _submit(self, request: Request) -> None:
-        self._scheduler.submit([request])
 
     def _run(self) -> None:
         if sys.platform == "linux" and self._niceness:  # elsewhere, threads have no priority of their own

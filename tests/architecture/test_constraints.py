@@ -165,11 +165,3 @@ def test_a_pin_that_does_not_resolve_is_reported(needs_python: str, requires: st
         "other": Release("1.0", "", ()),
     }
     assert problems("root", ["dev"], OLDEST, pins, releases.get) == ([problem] if problem else [])
-
-
-def test_another_version_than_the_pin_is_reported() -> None:
-    releases = {"root": Release("0", "", ("one",)), "one": Release("2.0+cpu", "", ())}
-    assert problems("root", [], OLDEST, {"one": "2.0"}, releases.get) == []
-    assert problems("root", [], OLDEST, {"one": "1.0"}, releases.get) == [
-        "one 2.0+cpu is installed instead of 1.0; run `make venv-dev`"
-    ]

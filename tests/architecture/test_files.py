@@ -1,4 +1,4 @@
-"""Rules about single files: length, name, package markers, foreign paths and hosts."""
+"""Rules about single files: names, package markers, foreign paths and hosts."""
 
 import re
 
@@ -6,7 +6,6 @@ import pytest
 
 from tests.architecture.project_files import project_files, text_of
 
-MAX_LINES = 600
 EMPTY_WORD = re.compile(r"(^|[/_])(utils?|helpers?|common|managers?|misc)(?=[/_.])")
 
 INSTALL_OF_ANOTHER = re.compile(
@@ -17,18 +16,6 @@ THIS_FILE = "tests/architecture/test_files.py"
 # Written in pieces, so that this file does not find itself.
 FOREIGN_PATHS = ["/wo" + "rk/", "/ro" + "ot/", "/opt/" + "pypi", "/ho" + "me/"]
 REGISTRY_HOSTS = ["pypi" + ".org", "pythonhosted" + ".org", "registry.npmjs" + ".org", "deb.debian" + ".org"]
-
-
-def test_a_long_python_file_has_a_reason_in_the_decisions() -> None:
-    page = "docs/decisions/project.md"
-    lengths = {path: text_of(path).count("\n") for path in project_files() if path.endswith(".py")}
-    too_long = _without_reason(lengths, text_of(page))
-    assert not too_long, f"over {MAX_LINES} lines and not in {page}: {too_long}"
-
-
-def test_a_long_file_without_a_reason_is_found() -> None:
-    lengths = {"long.py": MAX_LINES + 1, "explained.py": MAX_LINES + 1, "short.py": MAX_LINES}
-    assert _without_reason(lengths, "`long.py` **Context.** `explained.py` has") == {"long.py": MAX_LINES + 1}
 
 
 @pytest.mark.parametrize("word", [*FOREIGN_PATHS, *REGISTRY_HOSTS])
@@ -55,9 +42,3 @@ def test_every_package_marker_is_empty() -> None:
 
 def test_no_module_name_is_an_empty_word() -> None:
     assert not [path for path in project_files() if path.endswith(".py") and EMPTY_WORD.search(path)]
-    assert EMPTY_WORD.search("server/text_utils.py")
-
-
-def _without_reason(lengths: dict[str, int], decisions: str) -> dict[str, int]:
-    explained = {path for path in lengths if f"**Context.** `{path}` has" in decisions}
-    return {path: lines for path, lines in lengths.items() if lines > MAX_LINES and path not in explained}

@@ -21,36 +21,10 @@ def test_every_file_named_in_code_marks_exists(path: str) -> None:
     assert not _missing_files(text_of(path), project_files())
 
 
-def test_a_missing_file_in_code_marks_is_found() -> None:
-    text = "`docs/a.md` `docs/` `b.py` `docs/b.md` `/metrics` `server/<name>/x.py` `docs/x`\n```\n`docs/c.md`\n```"
-    assert _missing_files(text, ["docs/a.md"]) == ["docs/b.md", "docs/x"]
-
-
 def test_links_of_the_documentation_stay_in_its_folder() -> None:
     pages = [path for path in DOCUMENTS if path.startswith("docs/")]
     assert pages
     assert not {page: links for page in pages if (links := _leaving("docs", page, text_of(page)))}
-    assert _leaving("docs", "docs/decisions/a.md", "[b](../b.md) [c](../../c.md#d)") == ["../../c.md#d"]
-
-
-@pytest.mark.parametrize(
-    ("link", "is_broken"),
-    [
-        ("a.md", False),
-        ("a.md#two-words-here", False),
-        ("../README.md", False),
-        ("decisions", False),
-        ("#own", False),
-        ("https://example.org", False),
-        ("b.md", True),
-        ("a.md#three", True),
-        ("#three", True),
-    ],
-)
-def test_a_broken_link_is_found(link: str, is_broken: bool) -> None:
-    text = f"# Own\n[text]({link})\n`[code](gone.md)`\n"
-    files = {"docs/here.md": text, "docs/a.md": "## Two words, `here`", "README.md": "", "docs/decisions/x.md": ""}
-    assert bool(_broken("docs/here.md", text, files, files.__getitem__)) == is_broken
 
 
 def _leaving(folder: str, path: str, text: str) -> list[str]:

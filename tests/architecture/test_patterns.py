@@ -4,8 +4,6 @@ import ast
 import re
 from collections.abc import Iterator
 
-import pytest
-
 from tests.architecture.project_files import project_files, syntax_tree, text_of
 
 # python/cpython#106052: a group that can backtrack may fail to match, or match elsewhere.
@@ -15,20 +13,6 @@ POSSESSIVE_GROUP = re.compile(r"(?<!\\)\)(?:[*+?]|\{\d*,?\d*\})\+|\(\?>")
 def test_no_pattern_of_the_standard_library_has_a_possessive_group() -> None:
     paths = [path for path in project_files() if path.endswith(".py") and not __file__.endswith(path)]
     assert not [f"{path}: {each}" for path in paths for each in _found(text_of(path))]
-
-
-@pytest.mark.parametrize("pattern", ["(?:a|b)*+", "(a)?+", "(?:a|b){1,3}+", "(?>a|b)"])
-def test_a_possessive_group_is_found(pattern: str) -> None:
-    source = f'A = {pattern!r}\nB = re.compile(rf"x{{A}}")\n'
-    assert list(_found("import re\n" + source)) == [pattern]
-    assert not list(_found("import regex\n" + source))
-    both = f"import re\nimport regex\nre.compile({pattern!r})\nregex.compile({pattern!r})\n"
-    assert list(_found(both)) == [pattern]
-
-
-@pytest.mark.parametrize("pattern", ["[ab]*+", "a++b", "(?:a|b)*", r"\(a\)+\+"])
-def test_another_pattern_is_accepted(pattern: str) -> None:
-    assert not list(_found(f"import re\nre.compile({pattern!r})\n"))
 
 
 def _found(source: str) -> Iterator[str]:

@@ -1,4 +1,6 @@
-"""Kvasir behind a local Ray of two replicas: `make ray-test`, in an environment of its own."""
+"""Kvasir behind a local Ray of two replicas: `pytest -s -W default -p no:xdist tests/deploy/ray_cluster.py`.
+
+Install `ray[serve]==2.60.0` with `-c constraints.txt` before, in an environment of its own."""
 
 import json
 import os

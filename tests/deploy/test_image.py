@@ -30,7 +30,7 @@ def _constraints() -> dict[str, str]:
 def test_the_image_has_the_versions_that_the_tests_have() -> None:
     constraints = _constraints()
     pins = _pins("requirements.txt")
-    assert {name: constraints.get(name) for name in pins} == pins, "run `make hashes`"
+    assert {name: constraints.get(name) for name in pins} == pins, "run `make constraints`"
 
 
 @pytest.mark.parametrize("file", list(pin_hashes.required()))
@@ -39,7 +39,7 @@ def test_every_requirement_has_a_hash(file: str) -> None:
     for requirement in pin_hashes.required()[file]:
         found = re.match(r"[A-Za-z0-9._-]+", requirement)
         assert found is not None
-        assert re.sub(r"[-_.]+", "-", found[0]).lower() in pins, f"{requirement}: run `make hashes`"
+        assert re.sub(r"[-_.]+", "-", found[0]).lower() in pins, f"{requirement}: run `make constraints`"
     assert "torch" not in pins
 
 

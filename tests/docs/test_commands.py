@@ -56,24 +56,6 @@ def test_every_environment_variable_exists() -> None:
     assert not unknown_variables(named)
 
 
-@pytest.mark.parametrize(
-    ("example", "unknown"),
-    [
-        ("kvasir translate a.txt --output b.txt   # comment", []),
-        (".venv/bin/kvasir loadtest compare one two", []),
-        ('make serve ARGS="--port 9000 --threads 4"', []),
-        ("true && echo a | kvasir translate --outputs b", ["kvasir translate --outputs"]),
-        ("kvasir translate a.txt \\\n  --colour", ["kvasir translate --colour"]),
-        ("kvasir serve  # one\nkvasir loadtest --list  # two", []),
-        ("kvasir deploy", ["kvasir deploy"]),
-        ("make deploy", ["make deploy"]),
-        ('make serve ARGS="--ports 9000"', ["kvasir serve --ports"]),
-    ],
-)
-def test_an_unknown_command_or_flag_is_found(example: str, unknown: list[str]) -> None:
-    assert [found for command in _commands(example) for found in _unknown(command)] == unknown
-
-
 def _commands(example: str) -> Iterator[list[str]]:
     """Yield the simple commands of a shell example, each as words."""
     for line in example.replace("\\\n", " ").splitlines():

@@ -7,7 +7,7 @@ from pathlib import Path
 import docx
 import pytest
 
-from tests.docs.fenced_blocks import SAME_AS, Block, blocks_of, pages, parse
+from tests.docs.fenced_blocks import SAME_AS, blocks_of, pages, parse
 from tests.docs.running import Reader
 from tests.end_to_end.servers import Served, started
 from tests.export.tiny_checkpoint import write_checkpoint
@@ -63,51 +63,16 @@ def test_a_copy_in_a_page_equals_its_file() -> None:
     assert not [copy.where for copy in copies if (root / copy.value).read_text(encoding="utf-8") != copy.text]
 
 
-def _page(text: str) -> list[Block]:
-    return list(parse("page.md", text))
-
-
-@pytest.mark.parametrize(
-    ("text", "is_accepted"),
-    [
-        ("```bash\ntrue\n```", True),
-        ("```bash\ntrue\n```\n\n```json\n{}\n```", True),
-        ("<!-- not run: needs Docker -->\n\n```bash\ntrue\n```", True),
-        ("<!-- not compared: depends on the time -->\n```json\n{}\n```", True),
-        ("```\ntrue\n```", False),
-        ("```yaml\na: 1\n```", False),
-        ("<!-- not run: -->\n```yaml\na: 1\n```", False),
-        ("<!-- a remark -->\n```yaml\na: 1\n```", False),
-        ("<!-- not run: needs Docker -->\ntext\n```yaml\na: 1\n```", False),
-        ("<!-- not compared: x -->\n```bash\ntrue\n```", False),
-    ],
-)
-def test_an_unmarked_block_is_found(text: str, is_accepted: bool) -> None:
-    assert all(block.is_checked_or_marked for block in _page(f"# Title\n\n{text}\n")) == is_accepted
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('```python\nprint("a")\n```\n```text\na\n```', ""),
         ('```python\nprint("a")\n```\n```text\nb\n```', "page.md:5: the output is 'a\\n'"),
-        ("```bash\nexit 3\n```", "page.md:2: exit code 3"),
         ("```bash\nfalse | true\n```", "page.md:2: exit code 1"),
-        ('```bash\necho \'{"a": 1.0004}\'\n```\n```json\n{"a": 1.0}\n```', ""),
         ('```bash\necho \'{"a": [1]}\'\n```\n```json\n{"a": [2]}\n```', "page.md:5: $.a[0]: 1 instead of 2"),
-        ("```bash\necho '{\"a\": 1}'\n```\n```json\n{}\n```", "page.md:5: $.a: not in the example"),
-        ("```bash\necho '{\"a\": 1}'\n```\n<!-- shortened -->\n```json\n{}\n```", ""),
-        ("```bash\necho '{}'\n```\n<!-- shortened -->\n```json\n{\"a\": 1}\n```", "page.md:6: $.a: missing"),
-        ("```json\n{}\n```", "page.md:2: no command above it was run"),
+        ('```bash\necho \'{"a": 1.0004}\'\n```\n```json\n{"a": 1.0}\n```', ""),
         ("- one\n\n  ```bash\n  cat <<E\n  two\n  E\n  ```\n\n  ```text\n  two\n  ```", ""),
     ],
 )
 def test_an_example_that_does_not_work_is_reported(text: str, problem: str, tmp_path: Path) -> None:
-    problems = Reader(tmp_path, "127.0.0.1:1").follow(_page(text))
+    problems = Reader(tmp_path, "127.0.0.1:1").follow(parse("page.md", text))
     assert [found.startswith(problem) for found in problems] == ([True] if problem else [])
-
-
-def test_an_error_response_is_a_failure_unless_marked(reader: Reader) -> None:
-    command = "```bash\ncurl -s http://127.0.0.1:8000/v1/nowhere\n```\n"
-    assert [problem.startswith("page.md:2: exit code 22") for problem in reader.follow(_page(command))] == [True]
-    assert not reader.follow(_page(f"<!-- error response -->\n{command}"))

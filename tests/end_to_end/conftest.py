@@ -9,7 +9,7 @@ from bundle.loading import load_bundle
 from bundle.tensors import Precision
 from export.exporter import export_bundle
 from model.checkpoints.weights import build_model
-from model.families.own.reading import read_own_model
+from model.families.own import read_own_model
 from model.families.registry import read_checkpoint
 from tests.end_to_end.exported import Exported, write_own_model, write_random_checkpoint
 from tests.end_to_end.generating import Generating, export_generating, serve_generating

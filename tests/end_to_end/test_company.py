@@ -11,7 +11,7 @@ import torch
 from benchmarks.quality.rounded_models import export_graphs
 from bundle.loading import load_bundle
 from bundle.tensors import Precision
-from model.families.own.reading import read_own_model
+from model.families.own import read_own_model
 from model.transformer import Transformer
 from server.interface.request import Completion, Request, SentenceParams
 from server.operations.defaults import DEFAULT_MODEL

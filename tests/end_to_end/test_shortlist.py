@@ -16,7 +16,7 @@ from bundle.shortlist import Shortlist
 from bundle.tensors import SHORTLIST_FILE, Precision
 from export.exporter import export_bundle
 from export.shortlist import add_shortlist
-from server.engine.listed_tokens import ListedTokens
+from server.engine.shortlist import ListedTokens
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Completion, Request, SentenceParams
 from tests.end_to_end.exported import Exported, driven_engine

@@ -11,8 +11,7 @@ from server.interface.decoding_options import DecodingOptions
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.types import Translation, TranslationRequest
-from server.workers.engine_pool import EnginePool
-from server.workers.pool_options import PoolOptions
+from server.workers.pool import EnginePool, PoolOptions
 from tests.end_to_end.trained_models import FOLDER, enumerations, skips
 
 TEXTS = enumerations(200, seed=-1)

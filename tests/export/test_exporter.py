@@ -12,16 +12,14 @@ from onnx import numpy_helper
 
 from bundle import tensors as names
 from bundle.loading import Bundle, check_graph, load_bundle
-from bundle.manifest import MANIFEST_FILE
+from bundle.manifest import MANIFEST_FILE, REQUIRED_TOKENIZER_FILES, TARGET_SENTENCEPIECE_FILE
 from bundle.tensors import Precision
-from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES, TARGET_SENTENCEPIECE_FILE
-from export.checkpoint_checks import ExportError
+from export.checks import ExportError
 from export.exporter import export_bundle
-from export.graphs.attention import Heads
 from export.graphs.external_weights import MIN_DEFERRED_BYTES
-from export.verification.graph_runs import VerificationError
-from export.verification.verify import verify_bundle
-from model.checkpoints.hugging_face_files import CheckpointError
+from export.graphs.layers import Heads
+from export.verification.verify import VerificationError, verify_bundle
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
 from tests.export.tiny_checkpoint import remove_pieces, write_checkpoint

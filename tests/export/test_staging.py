@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from export.checkpoint_checks import ExportError
+from export.checks import ExportError
 from export.staging import name_of, require_empty, staged
 
 

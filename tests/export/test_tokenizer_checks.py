@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from export.checkpoint_checks import ExportError
-from export.tokenizer_checks import require_tokenizer
+from export.checks import ExportError, require_tokenizer
 from model.checkpoints.checkpoint import TokenizerFiles
 from model.families.registry import read_checkpoint
 

@@ -12,7 +12,7 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[att
 
 from bundle import tensors as names
 from bundle.loading import Bundle
-from bundle.tokenizer_files import TARGET_SENTENCEPIECE_FILE
+from bundle.manifest import TARGET_SENTENCEPIECE_FILE
 from export.exporter import export_bundle
 from tests.export.tiny_checkpoint import remove_pieces
 

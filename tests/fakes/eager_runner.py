@@ -7,9 +7,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from export.graphs.attention import padded_head_dim
-from export.graphs.encoder_graph import EncoderGraph
-from export.graphs.step_layout import DecoderStepGraph, LayerCaches
+from export.graphs.layers import padded_head_dim
+from export.graphs.step_layout import DecoderStepGraph, EncoderGraph, LayerCaches
 from model.transformer import Transformer
 from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.engine.model_runner import NO_ROWS, Candidates

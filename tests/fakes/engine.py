@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from bundle.loading import Bundle
 from bundle.manifest import BundleConfig, Provenance, Shapes, SpecialTokens
 from server.engine.decoding.search import SearchLimits
-from server.engine.engine import Engine, EngineObserver
+from server.engine.engine import Engine, EngineObserver, StreamUpdate
 from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.engine.model_runner import NO_ROWS, Candidates, ModelRunner
 from server.engine.scheduler import Scheduler, SchedulerLimits
-from server.engine.stream_tracker import StreamUpdate
 from server.interface.request import Completion, Pooling, Request, SentenceParams, Timings, TokenIds
 from server.interface.word_tokens import NO_WORDS, WordTokens
 from tests.fakes.sentence_params import sentence_params

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from server.interface.request import Completion, Request, Timings
-from server.workers.engine_pool import EnginePool
-from server.workers.pool_options import PoolOptions
+from server.workers.pool import EnginePool, PoolOptions
 from tests.fakes.engine import END, FakeRunner, copying_table, fake_bundle, request
 from tests.fakes.sentence_params import sentence_params
 

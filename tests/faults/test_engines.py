@@ -11,15 +11,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from bundle.loading import Bundle, load_bundle
-from bundle.tokenizer_files import SOURCE_SENTENCEPIECE_FILE
+from bundle.manifest import SOURCE_SENTENCEPIECE_FILE
 from server.http.app import create_app
 from server.interface.errors import NoEngine
 from server.interface.request import Completion, Request, Timings
 from server.operations.defaults import DEFAULT_MODEL
 from server.operations.settings import Settings
 from server.text.tokenizers.registry import open_tokenizer
-from server.workers.engine_pool import EnginePool
-from server.workers.pool_options import PoolOptions
+from server.workers.pool import EnginePool, PoolOptions
 from server.workers.process_worker import ProcessWorker
 from tests.fakes.echo import EchoGenerator, EchoStatus
 from tests.fakes.sentence_params import sentence_params

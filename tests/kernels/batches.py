@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from export.graphs.best_tokens_operator import BEST_LISTED_TOKENS, BEST_TOKENS
 from export.int8 import operators
+from export.int8.operators import BEST_LISTED_TOKENS, BEST_TOKENS
 from tests.kernels.arithmetic import STEP, Matrix, random_rows
 from tests.kernels.operator_sessions import Arrays
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from export.graphs.best_tokens_operator import BEST_LISTED_TOKENS, BEST_TOKENS
 from export.int8 import operators
+from export.int8.operators import BEST_LISTED_TOKENS, BEST_TOKENS
 from tests.kernels.arithmetic import Floats, Matrix, random_rows
 from tests.kernels.operator_sessions import Arrays, Numbers, OneOperator
 

@@ -1,6 +1,6 @@
 """Native operators with drawn shapes: each row has the same bits alone and in a batch.
 
-`make sanitize` draws more of them, with NUM_SHAPES.
+`python -m tests.kernels.sanitize` draws more of them, with NUM_SHAPES.
 """
 
 import os

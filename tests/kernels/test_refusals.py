@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 
-from export.graphs.best_tokens_operator import BEST_TOKENS
 from export.int8 import operators
+from export.int8.operators import BEST_TOKENS
 from tests.kernels.arithmetic import STEP, Matrix
 from tests.kernels.operator_sessions import Arrays, OneOperator
 

@@ -20,8 +20,7 @@ from server.interface.decoding_options import DecodingOptions
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.types import Translation, TranslationRequest
-from server.workers.engine_pool import EnginePool
-from server.workers.pool_options import PoolOptions
+from server.workers.pool import EnginePool, PoolOptions
 
 SUBJECTS = ("The dog", "My old teacher", "A small child", "The president", "Our new neighbour", "The black cat")
 VERBS = ("sees", "has forgotten", "wants to buy", "repaired", "does not like", "will find")

@@ -14,7 +14,7 @@ from kvasir import app
 from library.home import Home
 from library.mozilla import Metadata, read_metadata
 from library.pull import PullOptions, pull
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError
 from tests.fakes.hub_server import HubServer, hub_server
 from tests.library.registry_entries import CONTENTS, KINDS, entry, measured, packed, packed_record, record
 

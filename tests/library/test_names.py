@@ -10,6 +10,7 @@ from library.opus_mt import opus_mt_model, opus_mt_targets
     ("name", "kind", "text", "short"),
     [
         ("en-fr", "hub", "Helsinki-NLP/opus-mt-en-fr", "opus-mt-en-fr"),
+        ("nb-de", "hub", "Helsinki-NLP/opus-mt-no-de", "opus-mt-no-de"),
         ("en-ja", "hub", "Helsinki-NLP/opus-mt-en-jap", "opus-mt-en-jap"),
         ("en-pt", "hub", "Helsinki-NLP/opus-mt-tc-big-en-pt", "opus-mt-tc-big-en-pt"),
         ("facebook/nllb-200-distilled-600M", "hub", "facebook/nllb-200-distilled-600M", "nllb-200-distilled-600M"),

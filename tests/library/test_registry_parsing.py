@@ -1,7 +1,7 @@
 import pytest
 
 from library.mozilla import choose_model, parse_registry
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError
 from tests.library.registry_entries import CONTENTS, entry, record
 
 

@@ -6,9 +6,9 @@ from typer.testing import CliRunner
 
 from bundle.loading import load_bundle
 from bundle.tensors import SHORTLIST_FILE
-from export.recovery.reading import read_bundle
+from export.recovery import read_bundle
 from kvasir import app
-from server.engine.listed_tokens import ListedTokens
+from server.engine.shortlist import ListedTokens
 from server.text.tokenizers.registry import open_tokenizer
 
 PAIRS = (

@@ -9,7 +9,7 @@ from typing import Final
 
 import yaml
 
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.hugging_face_files import Settings
 from model.config import Activation, NormPlacement
 

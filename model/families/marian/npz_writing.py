@@ -15,17 +15,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.atomic_files import replacing
-from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError
+from model.checkpoints.weights import parameter_shapes
 from model.config import TransformerConfig
+from model.families.marian.native import stored_name
 from model.transformer import Transformer
 
 MODEL_FILE: Final = "model.npz"
 DECODER_FILE: Final = "decoder.yml"
 
 Weights = dict[str, NDArray[np.generic]]
-_ATTENTIONS = {"self_attention": "self", "cross_attention": "context"}
-_PROJECTIONS = {"query_proj": "q", "key_proj": "k", "value_proj": "v", "out_proj": "o"}
 _ACTIVATIONS = {"relu": "relu", "silu": "swish"}
 _END, _UNKNOWN, _UNKNOWN_ID = "</s>", "<unk>", 1
 # Marian requires every field of a Transformer, used or not.
@@ -245,36 +244,16 @@ def _description(config: TransformerConfig, source_size: int, target_size: int) 
 
 
 def _renamed(config: TransformerConfig, tensors: Mapping[str, Tensor]) -> Weights:
-    def numbers(name: str) -> NDArray[np.float32]:
-        values: NDArray[np.float32] = tensors[name].to(torch.float32).numpy()
-        return values
-
-    num_tokens = config.pad_token_id
-    names = ["Wemb"] if config.tie_embeddings else ["encoder_Wemb", "decoder_Wemb"]
-    tables = zip(names, _table_names(config), strict=True)
-    weights: Weights = {name: np.ascontiguousarray(numbers(table)[:num_tokens]) for name, table in tables}
-    bias = numbers("output_bias") if config.output_bias else np.zeros(num_tokens, np.float32)
-    weights["decoder_ff_logit_out_b"] = bias[None, :num_tokens].copy()
-    for stack, num_layers in (("encoder", config.num_encoder_layers), ("decoder", config.num_decoder_layers)):
-        for index in range(num_layers):
-            ours, theirs = f"{stack}.layers.{index}.", f"{stack}_l{index + 1}_"
-            for attention, name in _ATTENTIONS.items():
-                if f"{ours}{attention}_norm.weight" not in tensors:
-                    continue
-                for projection, letter in _PROJECTIONS.items():
-                    weights[f"{theirs}{name}_W{letter}"] = numbers(f"{ours}{attention}.{projection}.weight").T.copy()
-                    weights[f"{theirs}{name}_b{letter}"] = numbers(f"{ours}{attention}.{projection}.bias")[None]
-                weights[f"{theirs}{name}_Wo_ln_scale"] = numbers(f"{ours}{attention}_norm.weight")[None]
-                weights[f"{theirs}{name}_Wo_ln_bias"] = numbers(f"{ours}{attention}_norm.bias")[None]
-            if f"{ours}recurrence_norm.weight" in tensors:
-                weights[f"{theirs}rnn_W"] = numbers(f"{ours}recurrence.input_proj.weight").T.copy()
-                weights[f"{theirs}rnn_Wf"] = numbers(f"{ours}recurrence.forget_proj.weight").T.copy()
-                weights[f"{theirs}rnn_bf"] = numbers(f"{ours}recurrence.forget_proj.bias")[None]
-                weights[f"{theirs}rnn_ffn_ln_scale"] = numbers(f"{ours}recurrence_norm.weight")[None]
-                weights[f"{theirs}rnn_ffn_ln_bias"] = numbers(f"{ours}recurrence_norm.bias")[None]
-            for projection, number in (("inner_proj", 1), ("outer_proj", 2)):
-                weights[f"{theirs}ffn_W{number}"] = numbers(f"{ours}feed_forward.{projection}.weight").T.copy()
-                weights[f"{theirs}ffn_b{number}"] = numbers(f"{ours}feed_forward.{projection}.bias")[None]
-            weights[f"{theirs}ffn_ffn_ln_scale"] = numbers(f"{ours}feed_forward_norm.weight")[None]
-            weights[f"{theirs}ffn_ffn_ln_bias"] = numbers(f"{ours}feed_forward_norm.bias")[None]
+    weights: Weights = {}
+    num_tokens = config.pad_token_id  # the last token, which Marian does not have
+    for parameter in parameter_shapes(config):
+        values: NDArray[np.float32] = tensors[parameter].to(torch.float32).numpy()
+        name = stored_name(parameter, one_table=config.tie_embeddings, is_pre=config.norm_placement == "pre")
+        if parameter.endswith("embedding.weight") or parameter == "output_bias":
+            values = values[:num_tokens]
+        elif values.ndim == 2:
+            values = values.T
+        weights[name] = np.ascontiguousarray(values[None] if values.ndim == 1 else values)
+    if not config.output_bias:
+        weights[stored_name("output_bias", one_table=True, is_pre=False)] = np.zeros((1, num_tokens), np.float32)
     return weights

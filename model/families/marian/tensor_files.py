@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.checkpoints.archives import MAX_RATIO, MIN_LIMIT_BYTES
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError
 
 DESCRIPTION: Final = "special:model.yml"
 BINARY_VERSION: Final = 1

@@ -17,7 +17,7 @@ from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.router import Route, Router
 from server.translation.types import Translation, TranslationRequest
-from server.workers.sentence_cache import CachedEngineClient
+from server.workers.cache import CachedEngineClient
 from server.workers.stepped_engine import SteppedEngine
 
 # Fields that were not requested.

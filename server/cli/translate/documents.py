@@ -23,9 +23,8 @@ from server.translation.pipeline import Pipeline
 from server.translation.router import Router
 from server.translation.service import AUTO, TranslationOutcome, TranslationService
 from server.translation.types import TranslationRequest
-from server.workers.engine_pool import EnginePool
-from server.workers.pool_options import PoolOptions
-from server.workers.sentence_cache import CachedEngineClient
+from server.workers.cache import CachedEngineClient
+from server.workers.pool import EnginePool, PoolOptions
 
 _UNBOUNDED_SENTENCES = 1 << 30  # windows limit the queue
 
@@ -63,7 +62,10 @@ def translate_document_file(
         with InProcessRewrite(source, unfinished, kind, _DOCUMENT_LIMITS) as steps:
             size = await steps.measure()
             await translate_document(steps, translate, size, advance)
-            stats.texts, stats.translated_texts = size.num_texts, steps.num_translated
+            counts = steps.counts
+            stats.texts, stats.translated_texts = size.num_texts, counts.num_translated
+            stats.captions_joined, stats.caption_cuts = counts.captions_joined, counts.caption_cuts
+            stats.captions_too_fast = counts.captions_too_fast
 
     pool_options = PoolOptions(
         replicas=-(-(options.threads or usable_cpus()) // len(bundles)),

@@ -8,9 +8,8 @@ import regex
 import yaml
 
 from server.documents.fragment import Rewrite
-from server.documents.input.density import Density
 from server.documents.input.encoding import read_text
-from server.documents.input.limits import FileLimits
+from server.documents.input.limits import Density, FileLimits
 from server.documents.markup.line_wrapping import rewrap
 from server.documents.markup.text_values import TextValue, is_for_programs, is_text, rewritten_values
 from server.interface.errors import DocumentTooLarge, InvalidDocument

@@ -5,8 +5,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 
 from server.documents.fragment import Fragment, as_window, next_window
-from server.documents.input.density import Density
-from server.documents.input.limits import FileLimits
+from server.documents.input.limits import Density, FileLimits
 from server.text.readers.icu_messages import Parts, message_parts
 
 _WINDOW_VALUES = 2000

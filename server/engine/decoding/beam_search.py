@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.beam_search import NEVER, RunningBeams
+from kernels.searches import NEVER, RunningBeams
 from server.engine.decoding.loop_detection import LoopDetector
 from server.engine.decoding.search import Choice, EndBonus, SearchLimits, end_hypothesis
 from server.interface.request import Hypothesis, SentenceParams, num_hypotheses_held

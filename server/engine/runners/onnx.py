@@ -11,13 +11,12 @@ from bundle import tensors as names
 from bundle.loading import Bundle, check_graph
 from bundle.manifest import BundleError
 from bundle.tensors import Precision
+from kernels.candidates import StepCandidates
 from kernels.onnx_registration import ONNX_RUNTIME, KernelsUnavailable, register, running_kernels
-from kernels.step_candidates import StepCandidates
 from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
-from server.engine.listed_tokens import ListedTokens
 from server.engine.model_runner import NO_ROWS, Candidates, check_finite
 from server.engine.runners.encoder_runs import embedded_in_runs, encoded_in_runs
-from server.engine.token_lists import TokenLists
+from server.engine.shortlist import ListedTokens, TokenLists
 from server.interface.request import Pooling, TokenIds
 
 PROVIDER = "CPUExecutionProvider"

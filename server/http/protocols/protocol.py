@@ -79,7 +79,11 @@ class Protocol:
 
     def owns(self, path: str) -> bool:
         """Return whether a path of an address, without its query, belongs to the protocol."""
-        return _is_one_of(path, self.paths)
+        return bool(self.owned_length(path))
+
+    def owned_length(self, path: str) -> int:
+        """Return how many characters of a path the protocol names; 0 if it is another one's."""
+        return max((len(own) for own in self.paths if _is_one_of(path, (own,))), default=0)
 
     def needs_engine(self, path: str) -> bool:
         """Return whether a POST request to a path of the protocol may need an engine at once."""

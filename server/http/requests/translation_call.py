@@ -10,8 +10,7 @@ from server.http.requests.admission import charge
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.parameters import header
 from server.http.state import RequestRecord, request_record, server_state
-from server.interface.decoding_options import NO_OPTIONS
-from server.interface.detail_options import DetailOptions
+from server.interface.decoding_options import NO_OPTIONS, DetailOptions
 from server.interface.errors import InvalidRequest
 from server.text.language_tags import match_language, means_detection
 from server.translation.service import AUTO, TranslationOutcome, TranslationService

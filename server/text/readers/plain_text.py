@@ -4,6 +4,7 @@ Markers are those of Markdown, reStructuredText and everyday typing: bullets, nu
 code, links. Line breaks that are written out, such as `\\n`, `<br />` and `||`, divide a line.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -23,7 +24,8 @@ _LIST = r"[-*+–—:]|\d{1,3}[.)]|\(\d{1,3}\)|[a-zA-Z]\)"
 _LINE_START = regex.compile(rf"[ \t]*(?:(?:{_STRUCTURE})[ \t]+|>++(?:[ \t]+|(?=\S)))*(?:\|[ \t]*)?")
 _LIST_START = regex.compile(rf"[ \t]*(?:(?:{_STRUCTURE}|{_LIST})[ \t]+|>++(?:[ \t]+|(?=\S)))*(?:\|[ \t]*)?")
 _LIST_LINE = regex.compile(rf"^[ \t>]*(?:{_LIST})[ \t]+\S", regex.MULTILINE)
-_LINE_END = regex.compile(r"(?<![ \t])[ \t]*+\|[ \t]*\Z|[ \t]#+[ \t]*\Z|(?<=\w):(?=:[ \t]*\Z)")
+_LINE_END = regex.compile(r"(?<![ \t])[ \t]*+\|\Z|[ \t]#+\Z|(?<=\w):(?=:\Z)")
+_LINE_ENDS = ("|", "#", ":")  # of a line with one
 _SPACE = " \t"
 _CELL_BORDER = regex.compile(r"\|[ \t]*")
 # White space around a mark stands between the parts.
@@ -31,6 +33,7 @@ _BREAK = regex.compile(
     r"(?<![ \t])[ \t]*+(?:(?:(?<![\s\\])\\(?:r\\n|[nrt])(?!\\)|(?<!\\)\\(?:r\\n|[nrt])(?![a-z]{2}))+"
     r"|(?i:<\s?br\s?/?\s?>)|\|{1,4})+[ \t]*|\t[ \t]*"
 )
+_MAY_BREAK = re.compile(r"[\\<|\t]")
 _FENCE = regex.compile(r"[ \t]*(?:```|~~~)")
 _INLINE = regex.compile(
     r"(?P<code>(?<!`)(?P<ticks>`++)[^\n]{1,2000}?(?<!`)(?P=ticks)(?!`)(?:_{1,2}(?!\w))?)"
@@ -74,7 +77,7 @@ def _line(line: str, start: "regex.Pattern[str]", unknown: UnknownCharacters) ->
     last = max(_end_of_words(line), first)
     yield line[:first]
     is_row = line[:first].rstrip().endswith("|")
-    if is_row or _BREAK.search(line, first, last):
+    if is_row or (_MAY_BREAK.search(line, first, last) and _BREAK.search(line, first, last)):
         spans = [each for each in find_spans(line, unknown) if each.kind is not SpanKind.SYMBOL]
         paths = [each for each in spans if _BREAK.fullmatch(line, each.start, each.end) is None]  # <br> is none
         for border in (_CELL_BORDER if is_row else _BREAK).finditer(line, first, last):
@@ -90,8 +93,9 @@ def _line(line: str, start: "regex.Pattern[str]", unknown: UnknownCharacters) ->
 
 def _end_of_words(line: str) -> int:
     """Return the position of the table border, the closing of a heading, or the white space at the end of a line."""
-    end = _LINE_END.search(line.rstrip(_SPACE))
-    return len(line.rstrip(_SPACE)) if end is None else len(line[: end.start()].rstrip(_SPACE))
+    words = line.rstrip(_SPACE)
+    end = _LINE_END.search(words) if words.endswith(_LINE_ENDS) else None
+    return len(words) if end is None else len(words[: end.start()].rstrip(_SPACE))
 
 
 def _cell(text: str, unknown: UnknownCharacters) -> Iterator[str | Unit]:

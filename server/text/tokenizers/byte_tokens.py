@@ -4,10 +4,10 @@ import codecs
 import unicodedata
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import accumulate, pairwise
 
 from bundle.loading import Bundle
 from server.text.tokenizers.base import BaseTokenizer
-from server.text.tokenizers.target_spans import spans_of_beginnings
 from server.text.unicode_text import replace_lone_surrogates
 
 # Padding, the end of the sequence and the unknown token come before the bytes.
@@ -62,7 +62,9 @@ class ByteTokenizer(BaseTokenizer):
 
     def target_spans(self, token_ids: Sequence[int], text: str) -> list[tuple[int, int]]:
         """Return the character range of `text`, decoded from `token_ids`, that each token covers."""
-        return spans_of_beginnings(token_ids, text, self.decode_beginning)
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="ignore")
+        lengths = (len(decoder.decode(_bytes([id_]))) for id_ in token_ids)
+        return list(pairwise(accumulate(lengths, initial=0)))
 
     def _text_ids(self, text: str, *, has_prompt: bool = False) -> Sequence[int]:
         return self.encode_target(text)

@@ -10,7 +10,7 @@ import pytest
 from bundle import tensors as names
 from bundle.tensors import Precision
 from export.exporter import export_decoder, export_encoder
-from export.graphs.shapes import describe_shapes
+from export.graphs.layers import describe_shapes
 from model.transformer import Transformer
 from tests.export.graph_runs import OnnxGraphs, Rows, assert_equal_to_the_model, decode_together, random_tokens
 from tests.model.random_models import small_model

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from bundle import tensors as names
 from bundle.loading import Bundle
 from export.exporter import export_decoder, export_encoder
-from export.graphs.shapes import describe_shapes
+from export.graphs.layers import describe_shapes
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
 from model.layers import DecoderLayer
 from model.transformer import Transformer
-from server.engine.decoding.cross_attention import attention_weights
+from server.engine.decoding.token_recorder import attention_weights
 from tests.export.graph_runs import (
     EagerGraphs,
     OnnxGraphs,

@@ -15,13 +15,11 @@ from bundle import tensors as names
 from bundle.loading import Bundle
 from bundle.manifest import Shapes
 from bundle.tensors import Precision
-from export.bundle_description import describe_bundle
-from export.graphs.parts_export import export_parts
-from export.graphs.parts_layout import add_candidates, choose_graph, move_graph, rank_graph
+from export.exporter import describe_bundle
+from export.graphs.parts_layout import add_candidates, choose_graph, export_parts, move_graph, rank_graph
 from export.graphs.ranking import BlockedVocabulary
 from export.graphs.tracing import save
-from export.verification.graph_runs import VerificationError
-from export.verification.verify import verify_bundle
+from export.verification.verify import VerificationError, verify_bundle
 from model.checkpoints.checkpoint import Checkpoint, Languages, Provenance, TokenizerFiles
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint

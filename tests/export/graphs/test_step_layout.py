@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from export.graphs.attention import Heads, attend_in_step, padded_head_dim
+from export.graphs.layers import Heads, attend_in_step, padded_head_dim
 from model.attention import MultiHeadAttention
 from tests.export.graph_runs import EagerGraphs, assert_equal_to_the_model
 from tests.model.random_models import Options, small_model

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from bundle import tensors as names
 from bundle.loading import Bundle
-from export.graphs.best_tokens_operator import BEST_TOKENS
-from export.graphs.onnx_function import DOMAIN
+from export.graphs.onnx_nodes import DOMAIN
 from export.int8 import operators
+from export.int8.operators import BEST_TOKENS
 from kernels.onnx_registration import register
 from tests.export.graph_runs import OnnxGraphs, Rows, random_tokens
 

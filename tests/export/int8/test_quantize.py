@@ -6,7 +6,7 @@ import torch
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from export.graphs.fused_layers import ScaledMatrix
+from export.graphs.layers import ScaledMatrix
 from export.int8.operators import add_functions, in_panels
 from export.int8.quantize import quantize_per_row
 from export.int8.steps import quantize_in_pairs

@@ -11,11 +11,10 @@ from onnx import numpy_helper
 
 from bundle.loading import Bundle, load_bundle, record_file, save_manifest
 from bundle.manifest import BundleError
-from export.checkpoint_checks import ExportError
+from export.checks import ExportError
 from export.exporter import export_bundle
-from export.recovery.checkpoint_export import export_checkpoint
-from export.recovery.reading import read_bundle
-from model.checkpoints.errors import CheckpointError
+from export.recovery import export_checkpoint, read_bundle
+from model.checkpoints.checkpoint import CheckpointError
 from model.families.registry import read_checkpoint
 from tests.export.tiny_checkpoint import write_checkpoint
 

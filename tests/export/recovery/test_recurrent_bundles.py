@@ -12,7 +12,7 @@ from onnx import numpy_helper
 from benchmarks.random_marian_files import MarianShape, write_random_model
 from bundle.shortlist import Shortlist
 from export.exporter import export_bundle
-from export.recovery.checkpoint_export import export_checkpoint
+from export.recovery import export_checkpoint
 from model.families.registry import read_checkpoint
 
 # The state is wider than the model: 48 instead of 40.

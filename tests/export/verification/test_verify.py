@@ -13,14 +13,12 @@ from benchmarks.quality.random_models import random_model
 from benchmarks.quality.rounded_models import export_graphs
 from bundle import tensors as names
 from bundle.loading import Bundle
-from export.bundle_description import describe_bundle
-from export.exporter import export_decoder, export_encoder
+from export.exporter import describe_bundle, export_decoder, export_encoder
 from export.verification import references
 from export.verification.differences import TOLERANCE, Verdict
 from export.verification.differences import difference as difference_of
-from export.verification.graph_runs import VerificationError
-from export.verification.int8_reference import rounded
-from export.verification.verify import verify_bundle
+from export.verification.references import rounded
+from export.verification.verify import VerificationError, verify_bundle
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
 from model.transformer import Transformer

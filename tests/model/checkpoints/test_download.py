@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.download import RemoteFile, download
-from model.checkpoints.errors import CheckpointError
 from tests.fakes.hub_server import HubServer, hub_server
 
 CONTENT = bytes(range(256)) * 40

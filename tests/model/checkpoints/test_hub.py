@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.hub import choose_files, download_model
 from tests.fakes.hub_server import COMMIT, HubServer, hub_server, using
 

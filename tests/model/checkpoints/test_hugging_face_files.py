@@ -8,8 +8,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.hub import HubModel
-from model.checkpoints.hugging_face_files import CheckpointError, find_checkpoint, read_settings, read_weights
+from model.checkpoints.hugging_face_files import find_checkpoint, read_settings, read_weights
 from model.checkpoints.weights import select_weights
 
 
@@ -123,7 +124,7 @@ def test_all_that_is_wrong_with_weights_is_listed() -> None:
     shapes = {"a": torch.Size([2]), "b": torch.Size([2])}
     tensors = {"a": torch.tensor([1.0, math.nan]), "c": torch.ones(2)}
     with pytest.raises(CheckpointError) as raised:
-        select_weights(shapes, tensors, {"a": ["a"], "b": ["b"]}, (), "m")
+        select_weights(shapes, tensors, "m")
     first, *kinds = str(raised.value).splitlines()
     assert first == "m: the weights do not fit their settings:"
     assert [line.strip() for line in kinds] == [

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError
 from model.families.listed_vocabulary import SpecialNames, Vocabularies, read_tokenizer
 
 

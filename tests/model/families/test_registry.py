@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.checkpoints.hugging_face_files import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.weights import build_model, parameter_shapes, select_weights
 from model.families.registry import FAMILIES, read_checkpoint
-from tests.model.families.marian.test_reading import rewrite_json
+from tests.model.families.marian.test_hugging_face import rewrite_json
 from tests.model.random_models import save_marian
 
 
@@ -58,7 +58,7 @@ def test_a_checkpoint_has_one_weight_for_each_parameter_of_its_model(tmp_path: P
 )
 def test_a_tensor_that_cannot_be_a_weight_is_named(tensor: torch.Tensor, problem: str) -> None:
     with pytest.raises(CheckpointError, match=f"unusable: {problem}"):
-        select_weights({"a": torch.Size([2])}, {"a": tensor}, {"a": ["a"]}, (), "model")
+        select_weights({"a": torch.Size([2])}, {"a": tensor}, "model")
 
 
 def test_files_that_are_pointers_of_git_lfs_are_named(tmp_path: Path) -> None:

@@ -4,9 +4,15 @@ from random import Random
 
 import pytest
 
-from model.training.augmentation import Augmentation, AugmentationSettings
-from model.training.copied_items import ItemGenerator, with_other_names, with_other_numbers
-from model.training.noise import noisy, with_typo
+from model.training.augmentation import (
+    Augmentation,
+    AugmentationSettings,
+    ItemGenerator,
+    noisy,
+    with_other_names,
+    with_other_numbers,
+    with_typo,
+)
 
 BOTH = ("en", "de")
 PAIRS = [(f"Give me {number} books.", f"Gib mir {number} Bücher.") for number in range(3, 203)]

@@ -16,7 +16,7 @@ from model.training.command import train
 from model.training.settings import TrainingSettings
 from model.training.trainer import Trainer
 from server.text.tokenizers.registry import open_tokenizer
-from tests.model.training.toy_text import write_reversed
+from tests.model.training.toy_runs import write_reversed
 
 SIZES = (
     "--vocab-size 300 --d-model 16 --num-heads 2 --feed-forward-width 32 --num-encoder-layers 1 --num-decoder-layers 1"

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from model.training import made_sentences, word_forms
-from model.training.made_sentences import Evidence, Items, SentenceMaker
-from model.training.word_forms import Filling, Grammar, Noun, read_nouns, rows
+from model.training import made_sentences
+from model.training.made_sentences import Evidence, Filling, Grammar, Items, Noun, SentenceMaker, read_nouns, rows
 
 SLOT = re.compile(r"\{([^{}]+)\}")
 NOUN_SLOT = re.compile(r"\b[NM]s?$")
@@ -69,7 +68,7 @@ def test_frames_have_the_same_nouns_and_items_on_both_sides() -> None:
 
 
 def test_frames_name_kinds_items_and_columns_that_there_are() -> None:
-    kinds = {*word_forms._lists("kinds"), "*", "-"}
+    kinds = {*made_sentences._lists("kinds"), "*", "-"}
     items, columns = {row["item"] for row in rows("items")}, rows("verbs")[0].keys()
     for frame in rows("frames"):
         assert {*frame["noun"].split("|"), frame["second"] or "*"} <= kinds, frame
@@ -83,7 +82,7 @@ def test_frames_name_kinds_items_and_columns_that_there_are() -> None:
 
 
 def test_every_frame_makes_sentences_without_slots() -> None:
-    kinds = list(word_forms._lists("kinds"))
+    kinds = list(made_sentences._lists("kinds"))
     nouns = [Noun(f"x{kind}", f"X{kind}", "f", "xs", "Xs", 4.0, kind, f"X{kind}") for kind in [*kinds, *kinds]]
     nouns += [Noun("y", "Y", "f", "", "", 4.0, kind, "Y") for kind in kinds]
     nouns += [Noun("z", "Z", "f", "zs", "Zs", 4.0, kind, "Z") for kind in kinds]
@@ -98,7 +97,7 @@ def test_every_frame_makes_sentences_without_slots() -> None:
 
 @given(st.sampled_from(rows("determiners")), st.sampled_from("mfn"), st.booleans(), st.sampled_from(["A-", "neu-"]))
 def test_article_or_adjective_shows_gender_number_and_case(
-    row: word_forms.Row, gender: str, is_plural: bool, adjective: str
+    row: made_sentences.Row, gender: str, is_plural: bool, adjective: str
 ) -> None:
     column = "plural" if is_plural else COLUMNS["mfn".index(gender)]
     if row["endings"] == "pronoun" or row[column] == "-":
@@ -125,7 +124,7 @@ def test_article_or_adjective_shows_gender_number_and_case(
 
 
 @given(st.sampled_from([row for row in rows("determiners") if row["endings"] != "pronoun"]))
-def test_determiners_agree_with_the_paradigm(row: word_forms.Row) -> None:
+def test_determiners_agree_with_the_paradigm(row: made_sentences.Row) -> None:
     if row["case"] == "dative":
         assert row["masculine"] == row["neuter"]
     if row["case"] == "accusative":
@@ -215,7 +214,7 @@ def test_parallel_text_decides_which_translation_is_usual() -> None:
 
 def _made(folder: Path, *arguments: str, table: str = "nouns.tsv") -> list[str]:
     output = folder / "made.tsv"
-    words = [str(_table(folder, name=table)), str(output), *arguments]
+    words = [str(_table(folder, name=table)), str(output), "--num-items", "2", "--num-frames", "1", *arguments]
     result = CliRunner().invoke(made_sentences.command, words)
     assert result.exit_code == 0, result.output
     lines = output.read_text("utf-8").splitlines()
@@ -224,20 +223,22 @@ def _made(folder: Path, *arguments: str, table: str = "nouns.tsv") -> list[str]:
 
 
 def test_the_command_makes_different_pairs_again_from_one_seed(tmp_path: Path) -> None:
-    lines = _made(tmp_path, "--num-items", "2")
-    assert lines == _made(tmp_path, "--num-items", "2", table="nouns.tsv.xz")
-    assert lines != _made(tmp_path, "--num-items", "2", "--seed", "2")
+    lines = _made(tmp_path)
+    assert lines == _made(tmp_path, table="nouns.tsv.xz")
+    assert lines != _made(tmp_path, "--seed", "2")
     assert len(lines) == len(set(lines))
     assert all(line.count("\t") == 1 for line in lines)
-    assert sum("oar" in line for line in lines) >= 10
+    assert sum("oar" in line for line in lines) >= 2
 
 
 def test_everyday_nouns_come_before_those_of_the_table(tmp_path: Path) -> None:
-    everyday = read_nouns(word_forms.EVERYDAY_NOUNS)
-    assert len(everyday) == word_forms.EVERYDAY_NOUNS.read_text("utf-8").count("\n")
+    everyday = read_nouns(made_sentences.EVERYDAY_NOUNS)
+    assert len(everyday) == made_sentences.EVERYDAY_NOUNS.read_text("utf-8").count("\n")
     wrong = "".join(f"{noun.english}\tXylophon\tn\t\t\t7\n" for noun in everyday)
     path = _table(tmp_path, wrong)
-    result = CliRunner().invoke(made_sentences.command, [str(path), str(tmp_path / "out"), "--num-items", "1"])
+    result = CliRunner().invoke(
+        made_sentences.command, [str(path), str(tmp_path / "out"), "--num-items", "1", "--num-frames", "1"]
+    )
     assert result.exit_code == 0
     made = (tmp_path / "out").read_text("utf-8")
     assert "Xylophon" not in made
@@ -245,7 +246,7 @@ def test_everyday_nouns_come_before_those_of_the_table(tmp_path: Path) -> None:
 
 
 def test_held_out_sentences_are_not_made(tmp_path: Path) -> None:
-    lines = _made(tmp_path, "--num-items", "2")
+    lines = _made(tmp_path)
     held_out = tmp_path / "held-out.tsv"
     held_out.write_text(lines[0].split("\t")[0].upper().rstrip(".?!") + "\tbook\n", "utf-8")
-    assert lines[0] not in _made(tmp_path, "--num-items", "2", "--held-out", str(held_out))
+    assert lines[0] not in _made(tmp_path, "--held-out", str(held_out))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from server.documents.input.density import Density
+from server.documents.input.limits import Density
 from server.documents.rewriting import Translate
 from server.interface.errors import DocumentTooComplex, InvalidDocument
 from tests.faults.documents import book as single_chapter

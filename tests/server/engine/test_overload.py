@@ -1,9 +1,10 @@
-"""A scheduler with a server that completes a sentence every 100 ms, at loads below and above that."""
+"""Pace and delay: in numbers, and in a server that completes a sentence every 100 ms, at loads around that."""
 
 from collections import deque
 
 import pytest
 
+from server.engine.overload import DelayControl, Pace
 from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.interface.errors import QueueFull
 from server.interface.request import Request
@@ -150,3 +151,69 @@ def _ask_until_rejected(server: _OneRow) -> None:
     while True:
         server.scheduler.submit([_arriving(server.now)])
         server.run(0.01)
+
+
+def test_the_pace_is_that_of_the_tokens_behind_the_first_request() -> None:
+    pace = Pace()
+    assert pace.tokens_per_second() == 0
+    pace.add(10.0, 5)
+    assert pace.tokens_per_second() == 0
+    pace.add(10.0, 3)
+    assert pace.tokens_per_second() == 0  # no time has passed
+    pace.add(12.0, 1)
+    assert pace.tokens_per_second() == 2
+    pace.clear()
+    assert pace.tokens_per_second() == 0
+
+
+def test_the_usual_pace_is_that_of_many_requests_before_an_idle_moment_too() -> None:
+    pace = Pace()
+    assert pace.usual == 0.0
+    for number in range(31):
+        pace.add(number, 20)
+    assert pace.usual == 20.0
+    pace.clear()
+    assert pace.usual == 0.0  # few are no measure
+    for number in range(32):
+        pace.add(number, 20)
+    pace.clear()
+    for number in range(31):
+        pace.add(number, 5)
+    assert (pace.usual, pace.tokens_per_second()) == (20.0, 5.0)
+    pace.clear()
+    assert pace.usual == 20.0
+    for number in range(32):
+        pace.add(number, 5)
+    assert pace.usual == 5.0
+
+
+def test_the_pace_is_that_of_the_last_256_requests() -> None:
+    pace = Pace()
+    pace.add(0.0, 1000)
+    for number in range(256):
+        pace.add(100.0 + number, 2)
+    assert pace.tokens_per_second() == pytest.approx(2.0)
+
+
+def test_a_queue_is_an_overload_once_it_was_too_long_for_a_while() -> None:
+    delay = DelayControl(1.0)
+    assert not delay.rejects(100.0, 1.0)
+    assert not delay.rejects(100.0, 1.1)
+    assert not delay.rejects(100.2, 1.1)
+    assert not delay.rejects(100.25, 0.6)  # not below half: it is still too long
+    assert delay.rejects(100.31, 1.1)
+    assert delay.rejects(102.0, 1.1)
+
+
+def test_half_of_the_delay_ends_a_congestion_and_not_the_memory_of_rejections() -> None:
+    delay = DelayControl(1.0)
+    assert not delay.rejects(100.0, 1.1)
+    assert not delay.rejects(100.2, 0.5)
+    assert not delay.rejects(100.4, 1.1)  # begins again
+    assert delay.rejects(100.75, 1.1)
+    assert not delay.rejects(100.8, 0.5)
+    assert delay.rejects(101.0, 1.1)  # shortly after a rejection
+    delay.clear()
+    assert delay.rejects(102.9, 1.1)
+    delay.clear()
+    assert not delay.rejects(105.0, 1.1)

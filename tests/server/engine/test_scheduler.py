@@ -1,8 +1,9 @@
 import threading
+import time
 
 import pytest
 
-from server.engine.scheduler import Admission, Scheduler, SchedulerLimits
+from server.engine.scheduler import Admission, ArrivalQueue, Scheduler, SchedulerLimits
 from server.interface.errors import QueueFull
 from server.interface.request import FinishReason, Request, SentenceParams
 from tests.fakes.engine import request
@@ -298,3 +299,98 @@ def test_wait_for_work_returns_at_once_if_the_scheduler_is_closed() -> None:
     waiter.start()
     waiter.join(timeout=10.0)
     assert not waiter.is_alive()
+
+
+def _is_empty(queue: ArrivalQueue) -> bool:
+    return queue.is_empty
+
+
+def test_an_arrival_queue_admits_in_order_until_an_encoder_run_is_full() -> None:
+    queue, requests = ArrivalQueue(max_tokens=10), [_request(source_len=length) for length in (5, 4, 1, 1, 20)]
+    assert _is_empty(queue)
+    queue.add(requests)
+    assert not _is_empty(queue)
+    assert queue.admit(0, NOW, may_admit=False) == Admission([], [])
+    assert queue.admit(0, NOW).admitted == requests[:3]
+    assert queue.admit(0, NOW).admitted == requests[3:]
+    assert _is_empty(queue)
+
+
+def test_a_request_dropped_from_an_arrival_queue_is_cancelled_once_whether_it_waits_or_runs() -> None:
+    queue, (waiting, running, ended) = ArrivalQueue(max_tokens=10), (_request() for _ in range(3))
+    queue.add([running, ended])
+    assert queue.admit(0, NOW).admitted == [running, ended]
+    queue.retire(0, [ended], NOW)
+    queue.add([waiting])
+    queue.drop([waiting.id, running.id, ended.id, -1])
+    assert not _is_empty(queue)
+    cancelled = [(request, FinishReason.CANCELLED) for request in (waiting, running)]
+    assert queue.admit(0, NOW) == Admission([], cancelled)
+    assert _is_empty(queue)
+    assert queue.admit(0, NOW) == Admission([], [])
+
+
+def test_few_source_tokens_are_encoded_ahead() -> None:
+    scheduler = Scheduler(SchedulerLimits(1, 2, 100, 100, max_rows_ahead=20))
+    long = [_request(source_len=30) for _ in range(6)]
+    scheduler.submit(long)
+    assert scheduler.admit(0, NOW).admitted == long[:3]
+    assert scheduler.admit(0, NOW).admitted == long[3:4]  # then 60 tokens wait for rows, and 50 are enough
+    assert scheduler.admit(0, NOW).admitted == []
+    scheduler.retire(0, long[:1], NOW)
+    assert scheduler.admit(0, NOW).admitted == long[4:5]
+
+
+def test_the_expected_wait_is_that_of_the_source_tokens_before() -> None:
+    scheduler = Scheduler(SchedulerLimits(1, 2, 1000, 100, max_queue_seconds=1.0))
+    scheduler.submit([_request() for _ in range(5)])
+    for second in range(2):  # nine tokens in a second, behind the first request
+        scheduler.retire(0, scheduler.admit(0, NOW + second).admitted, NOW + second)
+    scheduler.submit([_request(source_len=90) for _ in range(4)])
+    assert len(scheduler.admit(0, NOW + 1).admitted) == 2
+    scheduler.check_admission(NOW + 2)  # too long for less than 0.3 s
+    with pytest.raises(QueueFull, match=r"the expected wait is 30\.00 s of at most 1 s; retry after 30 s"):
+        scheduler.check_admission(NOW + 2.4)
+
+
+def test_a_cancelled_request_wakes_only_its_own_replica() -> None:
+    scheduler = Scheduler(SchedulerLimits(2, 8, 1000, 100))
+    asked = _submitted(scheduler, _request())
+    assert scheduler.admit(1, NOW).admitted == asked
+    scheduler.cancel(asked)
+    for replica, waits in ((0, True), (1, False)):
+        begun = time.monotonic()
+        scheduler.wait_for_work(replica, 0.05)
+        assert (time.monotonic() - begun >= 0.05) == waits
+
+
+def test_an_absent_replica_admits_no_request_and_the_others_get_its_share() -> None:
+    scheduler = Scheduler(SchedulerLimits(2, 16, 1000, 100))
+    asked = _submitted(scheduler, *(_request(beam_size=4) for _ in range(4)))
+    scheduler.set_absent(0, True)
+    assert scheduler.admit(0, NOW) == Admission([], [])
+    assert scheduler.admit(1, NOW).admitted == asked
+    scheduler.retire(1, asked, NOW + 1)
+    scheduler.set_absent(0, False)
+    again = _submitted(scheduler, *(_request(beam_size=4) for _ in range(4)))
+    assert [scheduler.admit(replica, NOW + 2).admitted for replica in (0, 1)] == [again[:2], again[2:]]
+
+
+def _has_news(scheduler: Scheduler) -> bool:
+    return scheduler.has_news
+
+
+def test_there_is_news_while_requests_wait_or_another_replica_must_drop_one() -> None:
+    scheduler = Scheduler(SchedulerLimits(2, max_rows=8, max_encoder_tokens=1000, max_waiting=100))
+    assert not _has_news(scheduler)
+    first, second = request([5] * 3), request([5] * 3, deadline=NOW + 1)
+    scheduler.submit([first, second])
+    assert _has_news(scheduler)
+    assert scheduler.admit(0, NOW).admitted == [first]
+    assert _has_news(scheduler), "the other replica takes the second one"
+    assert scheduler.admit(1, NOW).admitted == [second]
+    assert not _has_news(scheduler)
+    assert scheduler.admit(0, NOW + 2).dropped == []
+    assert _has_news(scheduler), "the second request has expired"
+    assert scheduler.admit(1, NOW + 2).dropped == [(second, FinishReason.DEADLINE)]
+    assert not _has_news(scheduler)

@@ -5,7 +5,7 @@ from bundle.loading import Bundle
 from server.http.app import create_app
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings
-from server.workers.sentence_cache import CachedEngineClient
+from server.workers.cache import CachedEngineClient
 from tests.fakes.echo import EchoGenerator
 
 

@@ -86,8 +86,8 @@ def test_a_program_that_worker_processes_cannot_import_gets_an_error_with_the_re
     program.write_text(
         """
 from bundle.loading import load_bundle
-from server.workers.engine_pool import EnginePool
-from server.workers.pool_options import PoolOptions
+from server.workers.pool import EnginePool
+from server.workers.pool import PoolOptions
 from server.operations.defaults import DEFAULT_MODEL
 
 EnginePool.open(load_bundle(DEFAULT_MODEL), PoolOptions(processes=True))

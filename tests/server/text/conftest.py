@@ -1,9 +1,14 @@
 """A pipeline without a model, for tests of model inputs and of their restoration."""
 
 import pytest
+from hypothesis import settings
 
 from tests.fakes.echo import make_bundle
 from tests.server.text.identity import LETTERS, Identity
+
+# Other work on the machine must not fail a test.
+settings.register_profile("without deadline", deadline=None)
+settings.load_profile("without deadline")
 
 
 @pytest.fixture(scope="module")

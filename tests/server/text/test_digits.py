@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from server.text.digits import NumberCheck, calendar_offsets, compare, has_judged_numbers, number_words
 from server.text.language_identifier import load_identifier
-from server.text.number_forms import locale_of
+from server.text.number_forms import locale_of, separators
 
 NOTHING = NumberCheck()
 NAMED = sorted({*locale_identifiers(), *load_identifier().labels})  # what a bundle may name
@@ -51,6 +51,17 @@ def test_a_changed_number_is_missing_and_invented(value: int, change: int, sourc
     other = value * 10 + 1 + change % 9  # another number of digits: no year, hour or unit of the same size
     checked = compare(f"qq {value} qq", f"qq {other} qq", source, target)
     assert checked == NumberCheck((str(value),), (str(other),))
+
+
+@given(st.integers(1, 9), st.integers(13, 99), st.sampled_from("0123456789"), tables, tables)
+def test_a_decimal_that_became_thousands_is_named(
+    whole: int, fraction: int, zero: str, source: str, target: str
+) -> None:
+    _, group = separators(target) or ("", ",")
+    decimal = f"{whole}.{fraction}"
+    assert compare(f"qqqq {decimal} qqqq", f"qqqq {whole}{group}{fraction}{zero} qqqq", source, target) != NOTHING
+    for same in (decimal, decimal.replace(".", ",")):
+        assert compare(f"qqqq {decimal} qqqq", f"qqqq {same} qqqq", source, target) == NOTHING
 
 
 @given(judged, languages, languages)

@@ -1,6 +1,7 @@
 import pytest
+from babel import Locale
 
-from server.text.language_tags import match_language, means_detection
+from server.text.language_tags import match_language, means_detection, primary_language
 
 SERVED = ["en", "he", "jv", "fil", "nb", "zh", "zh-Hant", "pt", "pt-BR", "de"]
 
@@ -78,6 +79,11 @@ def test_the_nearest_language_is_found_whatever_the_order(tag: str, language: st
 @pytest.mark.parametrize("tag", ["xx", "Klingonese", "e" * 10_000, "-", "--", "zz-TW", "\ud800"])
 def test_unknown_languages_find_nothing(tag: str) -> None:
     assert match_language(tag, SERVED) is None
+
+
+def test_a_code_of_a_language_is_never_read_as_the_name_of_another() -> None:
+    for code in Locale("en").languages:
+        assert primary_language(code) == primary_language(f"{code}-x-private")
 
 
 def test_clients_request_detection_in_several_ways() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bundle.loading import Bundle
-from server.interface.detail_options import DetailOptions
+from server.interface.decoding_options import DetailOptions
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
 from server.text.tokenizers.registry import open_tokenizer

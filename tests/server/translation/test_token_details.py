@@ -1,7 +1,7 @@
 import numpy as np
 
 from bundle.loading import Bundle
-from server.interface.detail_options import DetailOptions
+from server.interface.decoding_options import DetailOptions
 from server.interface.request import FinishReason, Hypothesis, TokenDetails
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation.token_details import sentence_details

@@ -4,7 +4,7 @@ import pytest
 
 from server.interface.errors import EngineFailed, QueueFull
 from server.interface.request import FinishReason
-from server.workers.sentence_cache import CachedEngineClient
+from server.workers.cache import CachedEngineClient
 from tests.fakes.cached_echo import (
     PATIENCE_SECONDS,
     SOON_SECONDS,

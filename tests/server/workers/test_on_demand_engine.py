@@ -8,8 +8,7 @@ from bundle.loading import Bundle
 from bundle.manifest import BundleError
 from server.interface.errors import Draining, EngineFailed, QueueFull
 from server.interface.request import FinishReason, Request, SentenceParams, Timings
-from server.workers.memory_budget import MemoryBudget
-from server.workers.on_demand_engine import OnDemandEngine
+from server.workers.on_demand_engine import MemoryBudget, OnDemandEngine
 from tests.fakes.echo import EchoFor, EchoGenerator
 from tests.fakes.event_loop import in_event_loop, until
 

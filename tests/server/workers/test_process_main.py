@@ -1,66 +1,17 @@
-"""Messages to a worker process, and the queue that they fill."""
+"""Messages to a worker process."""
 
 import pickle
 
 import numpy as np
-import pytest
 
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import FinishReason, Hypothesis, Request, SentenceParams, Timings, TokenDetails
-from server.workers.messages import AdmissionMessage, SubmitMessage
-from server.workers.process_main import _AdmittedQueue
+from server.workers.process_main import SubmitMessage
 
 
 def _request(num_tokens: int, **params: object) -> Request:
     tokens = np.arange(num_tokens, 0, -1, dtype=np.int32)
     return Request(tokens, SentenceParams(**params), Timings(0.0))  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def queue() -> _AdmittedQueue:
-    return _AdmittedQueue(max_encoder_tokens=10)
-
-
-def _has_news(queue: _AdmittedQueue) -> bool:
-    return not queue.is_empty
-
-
-def _receive(queue: _AdmittedQueue, requests: list[Request], dropped: tuple[int, ...] = ()) -> None:
-    queue.receive(AdmissionMessage([SubmitMessage.of(each) for each in requests], list(dropped)))
-
-
-def _admitted(queue: _AdmittedQueue, *, may_admit: bool = True) -> list[int]:
-    return [request.id for request in queue.admit(0, 0.0, may_admit).admitted]
-
-
-def test_requests_are_admitted_in_order_until_an_encoder_run_is_full(queue: _AdmittedQueue) -> None:
-    requests = [_request(length) for length in (5, 4, 1, 1, 20)]
-    assert not _has_news(queue)
-    _receive(queue, requests)
-    assert _has_news(queue)
-    assert _admitted(queue, may_admit=False) == []
-    ids = [request.id for request in requests]
-    assert _admitted(queue) == ids[:3]
-    assert _admitted(queue) == ids[3:]
-    assert not _has_news(queue)
-
-
-def test_a_request_that_is_dropped_is_not_admitted_or_cancelled_once(queue: _AdmittedQueue) -> None:
-    waiting, running, ended = (_request(2) for _ in range(3))
-    _receive(queue, [running, ended])
-    admitted = queue.admit(0, 0.0).admitted
-    assert [request.id for request in admitted] == [running.id, ended.id]
-    queue.retire(0, admitted[1:], 0.0)
-    _receive(queue, [waiting], (waiting.id, running.id, ended.id, -1))
-    assert _has_news(queue)
-    admission = queue.admit(0, 0.0)
-    assert [(request.id, reason) for request, reason in admission.dropped] == [
-        (waiting.id, FinishReason.CANCELLED),
-        (running.id, FinishReason.CANCELLED),
-    ]
-    assert admission.admitted == []
-    assert not _has_news(queue)
-    assert queue.admit(0, 0.0).dropped == []
 
 
 def test_a_request_arrives_as_it_was_sent() -> None:

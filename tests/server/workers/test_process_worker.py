@@ -23,8 +23,7 @@ from server.interface.errors import Draining, EngineFailed
 from server.interface.request import Completion, FinishReason, Request, Sampling, SentenceParams, Timings
 from server.operations.defaults import DEFAULT_MODEL
 from server.text.tokenizers.registry import open_tokenizer
-from server.workers.engine_pool import EnginePool
-from server.workers.pool_options import PoolOptions
+from server.workers.pool import EnginePool, PoolOptions
 from server.workers.process_worker import ProcessWorker
 from tests.fakes.held_worker import PATIENCE_SECONDS, begin, until
 from tests.fakes.sentence_params import sentence_params
@@ -276,8 +275,8 @@ def test_processes_end_when_the_one_that_started_them_is_killed() -> None:
     program = """
 import time
 from bundle.loading import load_bundle
-from server.workers.engine_pool import EnginePool
-from server.workers.pool_options import PoolOptions
+from server.workers.pool import EnginePool
+from server.workers.pool import PoolOptions
 from server.operations.defaults import DEFAULT_MODEL
 
 if __name__ == "__main__":

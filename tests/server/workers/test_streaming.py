@@ -8,8 +8,8 @@ import pytest
 
 from server.interface.errors import QueueFull
 from server.interface.request import Completion, Request
-from server.workers.engine_pool import EnginePool
-from server.workers.sentence_cache import CachedEngineClient
+from server.workers.cache import CachedEngineClient
+from server.workers.pool import EnginePool
 from tests.fakes.cached_echo import Cached, Watcher, ask, joined, run
 from tests.fakes.echo import EchoGenerator
 from tests.fakes.held_worker import HeldRunner, begin, reached, sentence, until, with_replicas

@@ -7,7 +7,8 @@ from fastapi import APIRouter, Depends, Form, Request, Response, UploadFile
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
-from server.documents.formats.options import FormatOptions, split_columns
+from server.documents.formats.options import MAX_READING_SPEED, READING_SPEED, FormatOptions, split_columns
+from server.documents.fragment import DocumentCounts
 from server.documents.jobs import DocumentJob, JobStatus
 from server.documents.report import DocumentReport
 from server.documents.text_translation import document_translation
@@ -15,9 +16,13 @@ from server.http.requests.admission import charged
 from server.http.responses.download import download
 from server.http.responses.errors import ErrorBody, error_responses
 from server.http.state import ServerState, server_state
-from server.interface.decoding_options import MAX_BEAM_SIZE, DecodingOptions
-from server.interface.detail_options import MAX_LENGTH_PENALTY
-from server.interface.text_options import KeepOrTranslate, OnLowQuality
+from server.interface.decoding_options import (
+    MAX_BEAM_SIZE,
+    MAX_LENGTH_PENALTY,
+    DecodingOptions,
+    KeepOrTranslate,
+    OnLowQuality,
+)
 from server.translation.types import KeepReason, TranslationRequest
 
 router = APIRouter(prefix="/v1/documents", tags=["documents"])
@@ -44,6 +49,14 @@ class DocumentDetails(BaseModel):
     quality: float | None = Field(None, ge=0, le=1, description="mean quality, weighted by the tokens of the texts")
 
 
+class CaptionCounts(BaseModel):
+    """Captions of subtitles that one sentence runs over, and captions that take longer to read than they are shown."""
+
+    joined: int = Field(description="captions that were translated together with others")
+    cuts: int = Field(description="places at which a translation was divided into captions again")
+    too_fast: int = Field(description="captions with more characters a second than `reading_speed`")
+
+
 class DocumentAnswer(BaseModel):
     """Progress of a document. A unit is one of its different texts."""
 
@@ -58,6 +71,7 @@ class DocumentAnswer(BaseModel):
     num_translated: int | None = Field(
         None, description="texts that differ from their source, of a document that is done"
     )
+    captions: CaptionCounts | None = Field(None, description="of subtitles, if there is anything to report")
     seconds_remaining: float | None = Field(None, description="estimate during the translation")
     error: ErrorBody | None = Field(None, description="cause, if the status is error")
     details: DocumentDetails | None = Field(None, description="if there is anything to report")
@@ -94,6 +108,19 @@ async def submit(
     encoding: Annotated[
         str | None, Form(max_length=_MAX_TAG_CHARACTERS, description="of a text file; by default detected")
     ] = None,
+    join_captions: Annotated[
+        bool | None,
+        Form(description="of subtitles: translate captions together that one sentence runs over; by default true"),
+    ] = None,
+    reading_speed: Annotated[
+        float | None,
+        Form(
+            ge=1,
+            le=MAX_READING_SPEED,
+            allow_inf_nan=False,
+            description=f"of subtitles: characters a second that viewers read; by default {READING_SPEED:g}",
+        ),
+    ] = None,
     if_already_target: Annotated[KeepOrTranslate | None, Form()] = None,
     repair: Annotated[bool | None, Form()] = None,
     return_quality: Annotated[bool, Form()] = False,
@@ -122,7 +149,7 @@ async def submit(
         service, translation_request, source, target, lambda done: server.metrics.translated(done.result)
     )
     name = _result_name(file.filename or "", into)
-    format_options = FormatOptions(delimiter, split_columns(columns), encoding, into)
+    format_options = FormatOptions(delimiter, split_columns(columns), encoding, into, join_captions, reading_speed)
     job = await server.documents.submit(name, file.file, charged(request, translate), format_options, format)
     response.headers["Location"] = f"{PATH}/{job.id}"
     return _answer(job)
@@ -154,6 +181,7 @@ async def delete(document_id: str, server: Server) -> None:
 
 
 def _answer(job: DocumentJob) -> DocumentAnswer:
+    counts = job.report.counts
     error = None if job.error is None else ErrorBody(code=job.error.code, message=str(job.error))
     return DocumentAnswer(
         id=job.id,
@@ -164,11 +192,17 @@ def _answer(job: DocumentJob) -> DocumentAnswer:
         num_units=job.num_units,
         num_characters=job.num_characters,
         num_texts=job.num_texts,
-        num_translated=job.report.num_translated,
+        num_translated=None if counts is None else counts.num_translated,
+        captions=None if counts is None else _captions(counts),
         seconds_remaining=job.seconds_remaining,
         error=error,
         details=_details(job.report),
     )
+
+
+def _captions(counts: DocumentCounts) -> CaptionCounts | None:
+    captions = CaptionCounts(joined=counts.captions_joined, cuts=counts.caption_cuts, too_fast=counts.captions_too_fast)
+    return captions if any(captions.model_dump().values()) else None
 
 
 def _details(report: DocumentReport) -> DocumentDetails | None:

@@ -28,8 +28,7 @@ from server.http.requests.translation_call import begin_call, bypasses_cache, re
 from server.http.responses.errors import error_responses
 from server.http.responses.large_json import OBJECTS_ON_LOOP, respond
 from server.http.state import request_record, server_state
-from server.interface.decoding_options import DecodingOptions
-from server.interface.detail_options import DetailOptions
+from server.interface.decoding_options import DecodingOptions, DetailOptions
 from server.interface.request import FinishReason, Pooling
 from server.translation.embedding import EmbeddingRequest, EmbeddingResult
 from server.translation.generation import GenerationOutcome, GenerationRequest

@@ -43,7 +43,7 @@ from server.text.spans import SpanKind
 from server.translation.deadline import Deadline
 from server.translation.glossary_store import memory_of
 from server.translation.service import TranslationOutcome
-from server.translation.types import KeepReason, TextFormat, Translation, TranslationRequest
+from server.translation.types import KeepReason, TextContext, TextFormat, Translation, TranslationRequest
 from server.translation.worker_threads import GLOSSARIES, ThreadRunner
 
 router = APIRouter(prefix="/v1", tags=["translation"], route_class=DirectRoute)
@@ -81,6 +81,12 @@ class TranslateBody(BoundedBody, DecodingOptions):
     stream: bool = Field(False, description="answer with server-sent events as text becomes final")
     timeout_seconds: Timeout = None
     format: TextFormat = Field("text", description="html and xml keep their tags")
+    context: TextContext | None = Field(
+        None,
+        description="lines: the texts are lines of one text, such as captions; those that one sentence runs over are "
+        "translated together, and the translation is divided into as many again. By default as the server or the key "
+        "says, else none",
+    )
 
 
 class DetectedLanguage(BaseModel):
@@ -237,6 +243,7 @@ async def translate(body: TranslateBody, request: Request) -> Response:
         formality=None if body.formal is None else Formality.FORMAL if body.formal else Formality.INFORMAL,
         timeout_seconds=body.timeout_seconds,
         format=body.format,
+        joins_lines=None if body.context is None else body.context == "lines",
     )
     answer = partial(_answer, asked)
     if body.stream:

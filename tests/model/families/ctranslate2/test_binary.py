@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.checkpoints.errors import CheckpointError
-from model.families.ctranslate2.attributes import Attributes
-from model.families.ctranslate2.binary import read_variables
+from model.checkpoints.checkpoint import CheckpointError
+from model.families.ctranslate2.binary import Attributes, read_variables
 
 
 def _string(text: str) -> bytes:

@@ -1,6 +1,6 @@
 import pytest
 
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError
 from model.families.marian.description import read_yaml
 
 

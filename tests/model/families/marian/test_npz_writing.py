@@ -8,8 +8,7 @@ import pytest
 import torch
 from ctranslate2.converters import MarianConverter
 
-from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.errors import CheckpointError
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError
 from model.checkpoints.weights import build_model
 from model.families.marian.npz_writing import write_marian_npz
 from model.families.registry import read_checkpoint

@@ -1,6 +1,6 @@
 import pytest
 
-from server.engine.decoding.beam_allocation import bank_sizes
+from server.engine.decoding.constrained import bank_sizes
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import pytest
 from numpy.typing import NDArray
 
 from server.engine.decoding.candidate_selection import CandidateSelection, Selected
-from server.engine.decoding.request_rows import RequestRows
+from server.engine.model_runner import RequestRows
 from server.interface.request import Sampling, SentenceParams
 from tests.fakes.sentence_params import sentence_params
 

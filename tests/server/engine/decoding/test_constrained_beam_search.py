@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from server.engine.decoding.constrained_beam_search import ConstrainedBeamSearch
-from server.engine.decoding.phrase_matching import RequiredPhrases
+from server.engine.decoding.constrained import ConstrainedBeamSearch, RequiredPhrases
 from server.engine.decoding.search import SearchLimits
 from server.interface.request import Completion, FinishReason
 from server.interface.word_tokens import WordTokens

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from server.engine.decoding.coverage import CoveragePenalty, coverage
-from server.engine.decoding.cross_attention import CrossAttention, attention_weights
+from server.engine.decoding.token_recorder import CoveragePenalty, CrossAttention, attention_weights, coverage
 from tests.fakes.sentence_params import sentence_params
 
 HEADS, SOURCE_LEN, HEAD_DIM = 3, 4, 2

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from server.engine.decoding.logits_processors import (
+from server.engine.decoding.candidate_selection import (
     MinNewTokens,
     NoRepeatedNgram,
     RepetitionPenalty,

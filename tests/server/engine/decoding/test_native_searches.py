@@ -8,12 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kernels import beam_requests
+from kernels import searches
 from server.engine.decoding.beam_search import BeamSearch
 from server.engine.decoding.greedy_search import GreedySearch
-from server.engine.decoding.native_beam_search import NativeBeamSearch
-from server.engine.decoding.native_greedy_search import NativeGreedySearch
-from server.engine.decoding.row_search import RowSearch
+from server.engine.decoding.native_search import NativeBeamSearch, NativeGreedySearch, RowSearch
 from server.engine.decoding.search import Choice, Search, SearchLimits
 from server.engine.model_runner import Candidates
 from server.interface.request import SentenceParams
@@ -21,7 +19,7 @@ from tests.fakes.sentence_params import sentence_params
 
 END, VOCAB, MAX_TOKENS, MAX_REQUESTS = 0, 6, 12, 5
 
-pytestmark = pytest.mark.skipif(not beam_requests.IS_AVAILABLE, reason="the library was not built")
+pytestmark = pytest.mark.skipif(not searches.IS_AVAILABLE, reason="the library was not built")
 
 
 def _params(random: np.random.Generator, beam_size: int) -> SentenceParams:

@@ -1,4 +1,4 @@
-from server.engine.decoding.phrase_matching import PhraseState, RequiredPhrases
+from server.engine.decoding.constrained import PhraseState, RequiredPhrases
 from server.interface.request import Tokens
 from server.interface.word_tokens import WordTokens
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from server.engine.decoding.row_search import held_powers, running_powers
+from server.engine.decoding.native_search import held_powers, running_powers
 
 
 @pytest.mark.parametrize("length_penalty", [-1.0, 0.0, 0.6, 1.0, 2.5])

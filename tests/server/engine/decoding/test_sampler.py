@@ -13,7 +13,7 @@ from transformers.generation.logits_process import (
     TopPLogitsWarper,
 )
 
-from server.engine.decoding.sampler import draw, token_probabilities
+from server.engine.decoding.candidate_selection import draw, token_probabilities
 from server.interface.request import Completion, FinishReason, Request, Sampling
 from tests.fakes.engine import END, FakeEngine, random_table, request, spelled_out
 from tests.fakes.sentence_params import changed, sentence_params

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from server.engine.decoding.cross_attention import CrossAttention
-from server.engine.decoding.request_rows import RequestRows
-from server.engine.decoding.token_recorder import TokenRecorder
+from server.engine.decoding.token_recorder import CrossAttention, TokenRecorder
+from server.engine.model_runner import RequestRows
 from server.interface.request import FinishReason, Hypothesis, SentenceParams
 from tests.fakes.sentence_params import sentence_params
 

@@ -80,6 +80,6 @@ def test_sentences_do_not_iterate_over_all_protected_spans(tmp_path: Path) -> No
     reader = Identity(make_bundle(tmp_path, sentences=LETTERS)).pipeline._reader
     [unit] = (part for part in read_text("The tea is hot. " * 100 + "%s " * 100, UNKNOWN) if isinstance(part, Unit))
     watched = replace(unit, protected=_Watched(unit.protected))
-    sentences = reader._sentences(0, watched, TranslationRequest(("",), "en", "de"))
+    sentences = reader._sentences(0, watched, TranslationRequest(("",), "en", "de"), is_whole=False)
     assert len(sentences) > 100
     assert _Watched.num_seen <= 100

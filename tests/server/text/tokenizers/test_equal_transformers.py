@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bundle.loading import Bundle
-from export.bundle_description import describe_bundle
-from export.tokenizer_checks import require_tokenizer
+from export.checks import require_tokenizer
+from export.exporter import describe_bundle
 from model.families.registry import read_checkpoint
 from server.text.tokenizers.registry import open_tokenizer
 from server.text.tokenizers.tokenizer import Tokenizer

@@ -9,12 +9,11 @@ import torch
 from benchmarks.quality.random_models import random_model
 from bundle import tensors as names
 from bundle.loading import Bundle
-from export.bundle_description import describe_bundle
-from export.exporter import export_decoder, export_encoder
-from export.graphs.parts_export import export_parts
+from export.exporter import describe_bundle, export_decoder, export_encoder
+from export.graphs.parts_layout import export_parts
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.weights import build_model
-from model.families.own.reading import read_own_model
+from model.families.own import read_own_model
 from model.families.registry import read_checkpoint
 from tests.end_to_end.exported import write_own_model
 from tests.made_once import made_once
