@@ -32,13 +32,12 @@ router = APIRouter(
     responses=extension_responses(400, 413, 429, 500, 503, 504),
 )
 
-_MAX_FIELDS = 50
 # Selection Translator names the two scripts unlike Unicode.
 _CHINESE_NAMES = {"zh-Hans": "\u4e2d\u6587(\u7b80\u4f53)", "zh-Hant": "\u4e2d\u6587(\u7e41\u4f53)"}
 
 
 async def _parameters(request: Request) -> Parameters:
-    return await read_parameters(request, server_state(request).settings.max_texts + _MAX_FIELDS)
+    return await read_parameters(request)
 
 
 Sent = Annotated[Parameters, Depends(_parameters)]

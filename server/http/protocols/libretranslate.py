@@ -115,7 +115,7 @@ class LanguageAnswer(BaseModel):
 async def translate(request: Request) -> Response:
     """Translate one or several texts. Line breaks of a form become \\n."""
     server = server_state(request)
-    sent = await read_parameters(request, server.settings.max_texts + 10)
+    sent = await read_parameters(request)
     texts = _texts(sent)
     source, target = required_tag(sent, "source"), required_tag(sent, "target")
     num_alternatives = _num_alternatives(sent, server.settings.max_beam_size - 1)
@@ -146,7 +146,7 @@ async def translate(request: Request) -> Response:
 async def detect(request: Request) -> list[Detected]:
     """Return the languages that a text may be in, most likely first."""
     server = server_state(request)
-    sent = await read_parameters(request, server.settings.max_texts + 10)
+    sent = await read_parameters(request)
     text = "\n".join(_texts(sent))
     service, _ = server.accept()
     _check_size((text,), server)
@@ -276,7 +276,7 @@ class FileAnswer(BaseModel):
 async def translate_file(request: Request) -> FileAnswer:
     """Translate a document; the answer comes when it is done. /v1/documents does not keep you waiting."""
     server = server_state(request)
-    sent = await read_parameters(request, 50)
+    sent = await read_parameters(request)
     file = sent.file("file")
     if file is None:
         raise InvalidRequest("Invalid request: missing file parameter")

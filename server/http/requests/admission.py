@@ -52,7 +52,7 @@ def key_in_body(parameter: str, is_open: Callable[[str], bool]) -> Callable[[Req
         server, record = server_state(request), request_record(request)
         if server.key_gate is None or record.key is not None or is_open(request.url.path):
             return
-        sent = await read_parameters(request, server.settings.max_texts + 10)
+        sent = await read_parameters(request)
         text = sent.text(parameter)
         if not text:
             raise missing_key(parameter)

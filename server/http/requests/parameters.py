@@ -14,6 +14,7 @@ from python_multipart.exceptions import FormParserError
 from starlette.datastructures import UploadFile
 from starlette.types import Scope
 
+from server.http.state import server_state
 from server.interface.errors import InvalidRequest
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.worker_threads import PLAIN_TEXTS
@@ -32,6 +33,7 @@ def header(scope: Scope, name: bytes) -> str:
 
 _TRUE, _FALSE = frozenset({"1", "true", "True"}), frozenset({"0", "false", "False"})
 
+_OTHER_FIELDS = 50
 _INLINE_BYTES = 20_000  # 1 MB of escapes takes 0.2 s
 MAX_BLANK_BYTES = 256  # before JSON
 BEFORE_JSON = b" \t\r\n" + codecs.BOM_UTF8  # .NET writes a byte order mark
@@ -138,8 +140,10 @@ async def close_forms(scope: Scope) -> None:
         await form.close()
 
 
-async def read_parameters(request: Request, max_fields: int) -> Parameters:
+async def read_parameters(request: Request, max_fields: int | None = None) -> Parameters:
     """Read parameters from the body, and from the query unless the body is JSON. Raises `InvalidRequest`.
+
+    A form has at most `max_fields`; by default one for each text that a request may have, and some more.
 
     A body that begins like JSON is JSON whatever its media type: browsers avoid a preflight with `text/plain`, and
     `curl -d` declares a form.
@@ -149,6 +153,7 @@ async def read_parameters(request: Request, max_fields: int) -> Parameters:
         media_type != "multipart/form-data" and looks_like_json(await request.body())
     ):
         return Parameters(_json_object(request.scope, await request.body()), is_json=True)
+    max_fields = max_fields or server_state(request).settings.max_texts + _OTHER_FIELDS
     values: dict[str, list[object]] = {}
     for name, query_value in await _form_fields(request.scope["query_string"], max_fields):
         values.setdefault(name, []).append(query_value)

@@ -80,7 +80,7 @@ class DocumentStatus(BaseModel):
 async def submit(request: Request, response: Response) -> DocumentHandle:
     """Submit a document; it is translated in the background."""
     server = server_state(request)
-    sent = await read_parameters(request, 50)
+    sent = await read_parameters(request)
     file = sent.file("file")
     if file is None or not file.size:
         raise InvalidRequest("Invalid file data.")
@@ -153,7 +153,7 @@ def _check_source_language(blocks: DetectedBlocks) -> None:
 
 
 async def _job(request: Request, document_id: str) -> DocumentJob:
-    sent = await read_parameters(request, 50)
+    sent = await read_parameters(request)
     key = sent.text("document_key") or ""
     try:
         job = server_state(request).documents.get(key[:_ID_CHARACTERS].lower())

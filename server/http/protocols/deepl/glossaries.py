@@ -137,7 +137,7 @@ async def pairs(request: Request) -> PairsAnswer:
 async def create(request: Request) -> GlossaryAnswer:
     """Store a glossary."""
     server = server_state(request)
-    sent = await read_parameters(request, 50)
+    sent = await read_parameters(request)
     _, model_router = server.accept()
     texts = {}
     for name in ("name", "source_lang", "target_lang", "entries"):

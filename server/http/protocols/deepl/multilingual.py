@@ -188,7 +188,7 @@ def _glossaries(request: Request) -> MultilingualGlossaries:
 
 
 async def _body(request: Request) -> dict[str, object]:
-    sent = await read_parameters(request, 50)
+    sent = await read_parameters(request)
     if not sent.is_json:
         raise InvalidRequest("Invalid request: the body must be JSON")
     return sent.as_json()

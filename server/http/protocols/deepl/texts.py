@@ -111,7 +111,7 @@ async def translate(request: Request) -> Response:
     server = server_state(request)
     if (num_bytes := len(await request.body())) > _MAX_BODY_BYTES:
         raise TextTooLong(f"Request size exceeds the limit: {num_bytes} bytes, {_MAX_BODY_BYTES} allowed")
-    sent = await read_parameters(request, server.settings.max_texts + 50)
+    sent = await read_parameters(request)
     texts = tuple(sent.texts("text"))
     if not texts:
         raise InvalidRequest("Parameter 'text' not specified.")
