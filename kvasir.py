@@ -27,7 +27,7 @@ app = plain_app("Kvasir serves encoder-decoder Transformers.")
 
 def _show_version(is_wanted: bool) -> None:
     if is_wanted:
-        from server.cli.version import version
+        from server.operations.version import version
 
         typer.echo(f"kvasir {version()}")
         raise typer.Exit
@@ -253,7 +253,7 @@ def mcp(
     with one_line_errors(), needs_extra("mcp"):
         from kvasir_client.mcp_server import remote_client, serve_tools, serve_tools_of
         from server.cli.local_app import local_app
-        from server.cli.version import version
+        from server.operations.version import version
 
         if url is None:
             serve_tools_of(local_app(model), version())

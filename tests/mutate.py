@@ -109,7 +109,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
     ),
     "server/http/responses/errors.py": (f"{_HTTP}/protocols/deepl/test_multilingual.py",),
     **dict.fromkeys(
-        (f"server/http/{name}.py" for name in ("connection", "connection_table", "rejections", "unread_bytes")),
+        (f"server/http/{name}.py" for name in ("connection", "unread_bytes")),
         (
             "tests/faults/test_connections.py",
             "tests/faults/test_bodies.py",

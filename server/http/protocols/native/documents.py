@@ -12,11 +12,10 @@ from server.documents.fragment import DocumentCounts
 from server.documents.jobs import DocumentJob, JobStatus
 from server.documents.report import DocumentReport
 from server.documents.text_translation import document_translation
-from server.http.requests.api_keys import charged
+from server.http.requests.admission import charged
 from server.http.requests.memories import named_memory
 from server.http.responses.download import download
-from server.http.responses.error_formats import ErrorBody
-from server.http.responses.errors import error_responses
+from server.http.responses.errors import ErrorBody, error_responses
 from server.http.state import ServerState, server_state
 from server.interface.decoding_options import (
     MAX_BEAM_SIZE,
