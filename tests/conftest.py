@@ -7,6 +7,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
+from functools import cache
 
 import pytest
 
@@ -33,9 +34,14 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
         gc.enable()
         if "export.graphs.tracing" in sys.modules:
-            from tests.operator_table import build_the_table_once
+            _build_the_table_of_operators_once()
 
-            build_the_table_once()
+
+def _build_the_table_of_operators_once() -> None:
+    """Keep PyTorch's table of ONNX operators, which takes two seconds to build; PyTorch makes one for each graph."""
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+    ONNXRegistry.from_torchlib = staticmethod(cache(ONNXRegistry.from_torchlib))  # type: ignore[method-assign]
 
 
 def pytest_sessionfinish() -> None:

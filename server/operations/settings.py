@@ -12,6 +12,8 @@ from server.documents.input.limits import MEGABYTE, FileLimits
 from server.documents.isolation.process import ProcessLimits
 from server.documents.job_store import StoreOptions
 from server.interface.decoding_options import MAX_BEAM_SIZE, KeepOrTranslate, OnLowQuality
+from server.memory.store import DEFAULT_MAX_BYTES as DEFAULT_MEMORY_BYTES
+from server.memory.store import DEFAULT_MAX_SEGMENTS
 from server.operations.cpu_count import usable_cpus
 from server.operations.defaults import DEFAULT_MODEL, DEFAULT_PIVOT
 from server.operations.network import UNIX_CLIENT, is_loopback, is_network
@@ -116,6 +118,22 @@ class Settings(BaseSettings):
             "megabytes each",
         ),
     ] = DEFAULT_GLOSSARY_BYTES // MEGABYTE
+    memory_file: Annotated[
+        Path | None,
+        Field(description="SQLite file of translation memories, created if missing; unset: the server has none"),
+    ] = None
+    max_memory_segments: Annotated[
+        int,
+        Field(ge=1, le=100_000_000, description="segments in all translation memories of an API key; more receive 400"),
+    ] = DEFAULT_MAX_SEGMENTS
+    max_memory_megabytes: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=100_000,
+            description="text in all translation memories of an API key, and size of an imported file, in megabytes",
+        ),
+    ] = DEFAULT_MEMORY_BYTES // MEGABYTE
     device: Annotated[
         Device,
         Field(description="where models run: cpu, or cuda (an NVIDIA GPU; needs the `gpu` extra and float16 bundles)"),
