@@ -17,6 +17,8 @@ from server.documents.jobs import FinishedDocument
 from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining, QueueFull
 from server.live.session import LiveSessions
+from server.memory.jobs import JobRunner, Jobs
+from server.memory.store import MemoryStore, Quota
 from server.operations.api_keys.key_file import ApiKey
 from server.operations.api_keys.key_gate import Charge, KeyGate
 from server.operations.metrics import Activity, Metrics
@@ -105,6 +107,8 @@ class ServerState:
     router: Router | None = None
     translation_service: TranslationService | None = None
     glossaries: GlossaryStore | None = None
+    memories: MemoryStore | None = None  # None: the server has no translation memories
+    memory_jobs: JobRunner | None = None
     num_characters_billed: int = 0  # since the start; nothing is billed, but DeepL's clients request the number
     draining: bool = False
     num_in_flight: int = 0  # HTTP requests received and not yet answered
@@ -148,6 +152,8 @@ class ServerState:
         await self.models.stop()
         if self.glossaries is not None:
             self.glossaries.close()
+        if self.memories is not None:
+            await asyncio.to_thread(self.memories.close)
         if self.key_gate is not None:
             await asyncio.to_thread(self.key_gate.close)
         if self.tracing is not None:
@@ -157,6 +163,11 @@ class ServerState:
         """Serve translations with `engines` from now on."""
         max_bytes = self.settings.max_glossary_megabytes * MEGABYTE
         self.glossaries = GlossaryStore(self.settings.glossary_file, max_bytes, self.settings.documents_folder)
+        if (path := self.settings.memory_file) is not None:
+            quota = Quota(self.settings.max_memory_segments, self.settings.max_memory_megabytes * MEGABYTE)
+            self.memories, self.memory_jobs = MemoryStore(path, quota), JobRunner(path, quota)
+            if Jobs(self.memories).has_work:
+                self.memory_jobs.start()
         self.models.open(engines)
         self.metrics.watch(self.models.engines)
 

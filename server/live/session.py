@@ -250,7 +250,12 @@ class LiveSession:
                         return
 
 
-def _pieces(event: Event) -> list[object]:
+def committed_text(event: Event) -> str:
+    """Return the text that an event commits."""
+    return "".join(str(piece["text"]) for piece in _pieces(event))
+
+
+def _pieces(event: Event) -> list[dict[str, object]]:
     pieces = event.get("committed")
     return pieces if isinstance(pieces, list) else []
 

@@ -13,6 +13,8 @@ from server.documents.input.limits import MEGABYTE, FileLimits
 from server.documents.isolation.process import ProcessLimits
 from server.documents.job_store import StoreOptions
 from server.interface.decoding_options import MAX_BEAM_SIZE, KeepOrTranslate, OnLowQuality
+from server.memory.store import DEFAULT_MAX_BYTES as DEFAULT_MEMORY_BYTES
+from server.memory.store import DEFAULT_MAX_SEGMENTS
 from server.operations.cpu_count import usable_cpus
 from server.operations.defaults import DEFAULT_MODEL, DEFAULT_PIVOT
 from server.translation.glossary_store import DEFAULT_MAX_BYTES as DEFAULT_GLOSSARY_BYTES
@@ -108,6 +110,12 @@ class Settings(BaseSettings):
     or in `documents_folder`"""
     max_glossary_megabytes: Annotated[int, Field(ge=1, le=100_000)] = DEFAULT_GLOSSARY_BYTES // MEGABYTE
     """size of all stored glossaries, and memory for the glossaries of running requests, in megabytes each"""
+    memory_file: Path | None = None
+    """SQLite file of translation memories, created if missing; unset: the server has none"""
+    max_memory_segments: Annotated[int, Field(ge=1, le=100_000_000)] = DEFAULT_MAX_SEGMENTS
+    """segments in all translation memories of an API key; more receive 400"""
+    max_memory_megabytes: Annotated[int, Field(ge=1, le=100_000)] = DEFAULT_MEMORY_BYTES // MEGABYTE
+    """text in all translation memories of an API key, and size of an imported file, in megabytes"""
     device: Device = "cpu"
     """where models run: cpu, or cuda (an NVIDIA GPU; needs the `gpu` extra and float16 bundles)"""
     threads: Annotated[int, Field(ge=1, le=1024)] = usable_cpus()

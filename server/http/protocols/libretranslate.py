@@ -17,6 +17,7 @@ from server.http.protocols.protocol import Protocol
 from server.http.requests.admission import charged
 from server.http.requests.direct_route import DirectRoute
 from server.http.requests.disconnect import unless_disconnected
+from server.http.requests.memories import default_memory
 from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.requests.translation_call import run_translation
 from server.http.responses.download import download
@@ -285,7 +286,7 @@ async def translate_file(request: Request) -> FileAnswer:
     check_languages(catalogue, source, target)
     if not file.filename or not file.size:
         raise InvalidRequest("Invalid request: empty file")
-    asked = TranslationRequest((), "", "")
+    asked = TranslationRequest((), "", "", memory=default_memory(request))
     translate = document_translation(
         interpreter, asked, source, target, lambda done: server.metrics.translated(done.result)
     )

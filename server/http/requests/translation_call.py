@@ -8,6 +8,7 @@ from fastapi import Request
 
 from server.http.requests.admission import charge
 from server.http.requests.disconnect import unless_disconnected
+from server.http.requests.memories import default_memory
 from server.http.requests.parameters import header
 from server.http.state import RequestRecord, request_record, server_state
 from server.interface.decoding_options import NO_OPTIONS, DetailOptions
@@ -52,6 +53,8 @@ def accept(request: Request, translation: TranslationRequest) -> tuple[Translati
     the details requested so far exceed the memory limit for responses, or the API key its quota.
     """
     service, _ = server_state(request).accept()
+    if translation.memory is None:
+        translation = replace(translation, memory=default_memory(request))
     begin_call(request, len(translation.texts), translation.num_characters, translation.options)
     return service, replace(translation, bypass_cache=True) if bypasses_cache(request) else translation
 

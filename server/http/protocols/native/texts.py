@@ -3,12 +3,13 @@
 import asyncio
 import math
 import time
+from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from bundle.manifest import Repair
 from server.http.protocols.native import documents, generation, models
@@ -28,6 +29,7 @@ from server.http.protocols.native.fields import (
 )
 from server.http.protocols.protocol import Protocol
 from server.http.requests.direct_route import DirectRoute
+from server.http.requests.memories import named_memory
 from server.http.requests.translation_call import accept, run_translation
 from server.http.responses.errors import NATIVE, error_responses
 from server.http.responses.large_json import OBJECTS_ON_LOOP, respond
@@ -43,7 +45,15 @@ from server.text.spans import SpanKind
 from server.translation.deadline import Deadline
 from server.translation.glossary_store import memory_of
 from server.translation.service import TranslationOutcome
-from server.translation.types import KeepReason, TextContext, TextFormat, Translation, TranslationRequest
+from server.translation.types import (
+    KeepReason,
+    MemoryUse,
+    SentenceMemory,
+    TextContext,
+    TextFormat,
+    Translation,
+    TranslationRequest,
+)
 from server.translation.worker_threads import GLOSSARIES, ThreadRunner
 
 router = APIRouter(prefix="/v1", tags=["translation"], route_class=DirectRoute)
@@ -73,6 +83,14 @@ class TranslateBody(BoundedBody, DecodingOptions):
         "translation has one",
     )
     glossary_id: str | None = Field(None, max_length=64, description="id of a stored glossary; see /v2/glossaries")
+    memory_id: str | None = Field(
+        None,
+        max_length=64,
+        description="id of a translation memory; by default those that the API key uses by default; see docs/memory.md",
+    )
+    memory_threshold: int | None = Field(
+        None, ge=0, le=100, description="score from which on a similar sentence of the memory is used; by default 75"
+    )
     formal: bool | None = Field(
         None,
         description="true for formal address, false for informal address, in languages with rules for both; sentences "
@@ -142,6 +160,33 @@ class SentenceQualityAnswer(AnswerModel):
     quality: float = Field(ge=0, le=1)
 
 
+class SentenceMemoryAnswer(BaseModel):
+    """What the translation memory had for a sentence."""
+
+    text: str
+    memory: MemoryUse = Field(
+        description="exact: its translation, which is the answer; fuzzy: one of a similar sentence"
+    )
+    score: int | None = Field(
+        default=None, description="100 for exact; else 100 minus the edit distance in percent of the words"
+    )
+    segment_id: str | None = None
+    source_text: str | None = Field(default=None, description="of the similar sentence")
+    target_text: str | None = Field(default=None, description="of the similar sentence")
+
+
+def _memories(sentences: Sequence[SentenceMemory]) -> list[SentenceMemoryAnswer] | None:
+    answers = []
+    for sentence in sentences:
+        answer, match = SentenceMemoryAnswer(text=sentence.text, memory=sentence.use), sentence.match
+        if match is not None:
+            answer.score, answer.segment_id = match.score, match.segment
+            if not match.is_exact:
+                answer.source_text, answer.target_text = match.source, match.target
+        answers.append(answer)
+    return answers or None
+
+
 class TranslationDetails(AnswerModel):
     """How a translation came about."""
 
@@ -168,6 +213,9 @@ class TranslationDetails(AnswerModel):
     )
     low_quality: Annotated[list[SentenceQualityAnswer] | None, IfAny] = Field(
         None, description="sentences with a quality below `min_quality`"
+    )
+    memory: Annotated[list[SentenceMemoryAnswer] | None, BeforeValidator(_memories)] = Field(
+        None, description="all sentences, if a memory was used"
     )
 
 
@@ -243,6 +291,7 @@ async def translate(body: TranslateBody, request: Request) -> Response:
         formality=None if body.formal is None else Formality.FORMAL if body.formal else Formality.INFORMAL,
         timeout_seconds=body.timeout_seconds,
         format=body.format,
+        memory=await named_memory(request, body.memory_id, body.memory_threshold),
         joins_lines=None if body.context is None else body.context == "lines",
     )
     answer = partial(_answer, asked)
@@ -282,6 +331,7 @@ def _num_objects(asked: TranslationRequest, done: TranslationOutcome) -> int:
     counts = (result.kept_spans, result.kept_sentences, result.outcomes)
     num_sentences = result.sentence_tokens.num_sentences if asked.options.return_quality else 0
     num_named = sum(sum(each.values()) for each in counts) + result.num_low_quality + num_sentences
+    num_named += sum(len(each.memory) for each in result.translations)
     return num_alternatives + num_named + num_tokens
 
 
@@ -311,7 +361,7 @@ def _translation(
 
 _reports_of = attrgetter(
     *("protected", "kept", "formality_mismatches", "repaired", "incomplete", "missing_numbers", "invented_numbers"),
-    *("sentence_quality", "low_quality"),
+    *("sentence_quality", "low_quality", "memory"),
 )
 
 
