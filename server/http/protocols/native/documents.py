@@ -147,9 +147,8 @@ async def submit(
         min_quality=min_quality,
         on_low_quality=on_low_quality,
     )
-    translation_request = TranslationRequest(
-        (), "", "", options, memory=await named_memory(request, memory_id, memory_threshold)
-    )
+    memory = await named_memory(request, memory_id, memory_threshold)
+    translation_request = TranslationRequest((), "", "", options, memory=memory)
     into = service.check(translation_request, source, target)
     translate = document_translation(
         service, translation_request, source, target, lambda done: server.metrics.translated(done.result)

@@ -3,6 +3,7 @@
 import asyncio
 import math
 import time
+from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Annotated
@@ -316,12 +317,8 @@ def _num_objects(asked: TranslationRequest, done: TranslationOutcome) -> int:
     num_alternatives = max(asked.options.num_hypotheses, 1) * len(result.translations)
     counts = (result.kept_spans, result.kept_sentences, result.outcomes)
     num_sentences = result.sentence_tokens.num_sentences if asked.options.return_quality else 0
-    num_named = (
-        sum(len(each.memory) for each in result.translations)
-        + sum(sum(each.values()) for each in counts)
-        + result.num_low_quality
-        + num_sentences
-    )
+    num_named = sum(sum(each.values()) for each in counts) + result.num_low_quality + num_sentences
+    num_named += sum(len(each.memory) for each in result.translations)
     return num_alternatives + num_named + num_tokens
 
 
@@ -351,7 +348,7 @@ def _translation(
 
 _reports_of = attrgetter(
     *("protected", "kept", "formality_mismatches", "repaired", "incomplete", "missing_numbers", "invented_numbers"),
-    *("sentence_quality", "low_quality"),
+    *("sentence_quality", "low_quality", "memory"),
 )
 
 
