@@ -3,9 +3,10 @@
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from types import NoneType, UnionType
@@ -22,6 +23,7 @@ from server.cli.one_line_errors import WRONG_USE, failure, flag_problems
 from server.cli.translate.lines import translate_file
 from server.cli.translate.stats import OfflineStats
 from server.documents.formats.options import MAX_READING_SPEED, READING_SPEED, FormatOptions, split_columns
+from server.documents.formats.registry import DocumentFormat
 from server.interface.decoding_options import DecodingOptions
 from server.interface.option_table import bounds, section
 from server.operations.bundle_search import bundle_folders
@@ -182,6 +184,19 @@ def translate(
             help="Write a JSON object for each line, with scores, alternatives and details.",
         ),
     ] = False,
+    memory: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Translation memory: .tmx, .tsv or .po. Its sentences are not decoded."),
+    ] = None,
+    memory_threshold: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=100,
+            help="Least score of similar sentences that are used; by default 75.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     decoding: DecodingOptions,
 ) -> None:
@@ -199,6 +214,16 @@ def translate(
     else:
         check_line_options(options)
     bundles = chosen_bundles(model, source, target)
+    with _imported(memory, source, target) as memory_file:
+        options = replace(options, memory_file=memory_file, memory_threshold=memory_threshold)
+        result = _translated(bundles, source_file, output, kind, options)
+    if stats is not None:
+        stats.write_text(json.dumps(_as_json(result), indent=2) + "\n", encoding="utf-8")
+
+
+def _translated(
+    bundles: Sequence[Bundle], source_file: str, output: str, kind: DocumentFormat | None, options: OfflineOptions
+) -> OfflineStats:
     if kind is not None:
         from server.cli.translate.documents import translate_document_file
 
@@ -208,8 +233,23 @@ def translate(
     else:
         with opened(source_file, "rb") as lines, opened(output, "wb") as translations, _progress("lines") as advance:
             result = translate_file(bundles, lines, translations, options, advance)
-    if stats is not None:
-        stats.write_text(json.dumps(_as_json(result), indent=2) + "\n", encoding="utf-8")
+    return result
+
+
+@contextmanager
+def _imported(memory: Path | None, source: str | None, target: str | None) -> Iterator[Path | None]:
+    """Yield a temporary store with the translation memory of a file."""
+    if memory is None:
+        yield None
+        return
+    from server.memory.jobs import import_file
+    from server.memory.store import MemoryStore
+
+    with tempfile.TemporaryDirectory() as folder:
+        store = MemoryStore(Path(folder) / "memory")
+        import_file(store, memory, source=source, target=target)
+        store.close()  # worker processes open it again
+        yield store.path
 
 
 def _captions(stats: OfflineStats) -> str:

@@ -95,6 +95,7 @@ class BlockTranslator:
         Raises `UnsupportedPair`, `BundleError` and `EngineFailed`.
         """
         self._options = options
+        self._memory = options.memory()
         self._recorder = StatsRecorder()
         self._engines = [
             SteppedEngine.open(bundle, _MAX_ROWS, _MAX_ENCODER_TOKENS, self._recorder) for bundle in bundles
@@ -166,6 +167,7 @@ class BlockTranslator:
                 source=route.source,
                 target=route.target,
                 options=self._options.decoding,
+                memory=self._memory,
             )
             result = await route.pipeline.translate(request)
             translations.update(zip(indices, result.translations, strict=True))

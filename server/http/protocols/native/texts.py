@@ -3,7 +3,6 @@
 import asyncio
 import math
 import time
-from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Annotated
