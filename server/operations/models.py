@@ -49,8 +49,12 @@ _PROCESS_BYTES = 45_000_000
 _LENDING = ThreadLending()  # the processors belong to all models of the process
 
 
-def open_engines(settings: Settings, observer: Metrics) -> list[EngineClient]:
+def open_engines(
+    settings: Settings, observer: Metrics, meanwhile: Callable[[], object] = lambda: None
+) -> list[EngineClient]:
     """Return the engines of all models of `settings`, each behind its cache, loaded and warm.
+
+    `meanwhile` is called once while processes load.
 
     With a memory limit, models that do not fit are loaded by their first request. Raises `BundleError`, with file and
     reason, if a bundle cannot be served; engines opened before are closed. Raises ValueError for languages that cannot
@@ -80,6 +84,7 @@ def open_engines(settings: Settings, observer: Metrics) -> list[EngineClient]:
                 launched[index] = loader.launch(bundles[index], len(folders))
             else:
                 used_bytes -= num_bytes
+        meanwhile()
         for pool in launched.values():
             loader.warm_up(pool)
     except BaseException:
