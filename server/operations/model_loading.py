@@ -18,7 +18,7 @@ from server.operations.settings import Settings
 from server.text.language_detection import Detector
 from server.text.language_identifier import load_identifier
 from server.text.tokenizers.registry import open_tokenizer
-from server.translation.glossary_store import GlossaryStore
+from server.translation.glossaries import GlossaryStore
 from server.workers.cache import CachedEngineClient
 from server.workers.on_demand_engine import OnDemandEngine
 from server.workers.pool import EnginePool, PoolOptions

@@ -17,10 +17,10 @@ from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining, InvalidRequest, KvasirError, NotFound
 from server.operations.bundle_search import bundle_folders
 from server.operations.settings import Settings
-from server.translation.generation import GenerationRequest
 from server.translation.pipeline import Pipeline
 from server.translation.router import Router
 from server.translation.types import TranslationRequest
+from server.translation.whole_texts import GenerationRequest
 from server.workers.on_demand_engine import MemoryBudget, OnDemandEngine
 
 _log = logging.getLogger("kvasir")

@@ -16,7 +16,7 @@ from server.interface.text_options import KeepOrTranslate, OnLowQuality
 from server.operations.cpu_count import usable_cpus
 from server.operations.defaults import DEFAULT_MODEL, DEFAULT_PIVOT
 from server.operations.network import UNIX_CLIENT, is_loopback, is_network
-from server.translation.glossary_store import DEFAULT_MAX_BYTES as DEFAULT_GLOSSARY_BYTES
+from server.translation.glossaries import DEFAULT_MAX_BYTES as DEFAULT_GLOSSARY_BYTES
 from server.translation.limits import TranslationLimits
 from server.workers.cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENCES
 

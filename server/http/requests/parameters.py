@@ -15,7 +15,7 @@ from starlette.types import Scope
 
 from server.interface.errors import InvalidRequest
 from server.text.unicode_text import replace_lone_surrogates
-from server.translation.worker_threads import PLAIN_TEXTS
+from server.translation.execution import PLAIN_TEXTS
 
 _TRUE, _FALSE = frozenset({"1", "true", "True"}), frozenset({"0", "false", "False"})
 

@@ -14,7 +14,7 @@ from model.checkpoints.checkpoint import CheckpointError
 from model.families.registry import read_checkpoint
 from server.text.tokenizers.registry import open_tokenizer
 from server.text.tokenizers.tokenizer import Tokenizer
-from server.translation.sentence_encoder import first_token
+from server.translation.engine_requests import first_token
 from tests.model.families.family_checkpoints import SENTENCES, FamilyCheckpoint, write_family
 
 TEXT = SENTENCES[0]

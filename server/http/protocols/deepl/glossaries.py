@@ -14,9 +14,9 @@ from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import read_parameters
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest
-from server.translation.glossary_store import GlossaryInfo
+from server.translation.execution import run_on_glossary_thread
+from server.translation.glossaries import GlossaryInfo
 from server.translation.router import Router
-from server.translation.worker_threads import run_on_glossary_thread
 
 router = APIRouter(prefix="/v2", tags=["DeepL-compatible"])
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from server.http.protocols.deepl.fields import language_code
 from server.interface.errors import InvalidRequest
-from server.translation.multilingual_glossaries import Pair
+from server.translation.glossaries import Pair
 
 Dictionaries = dict[Pair, dict[str, str]]
 """Entries of each pair of languages."""

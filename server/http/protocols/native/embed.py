@@ -21,9 +21,8 @@ from server.http.responses.errors import error_responses
 from server.http.responses.large_json import json_off_loop
 from server.http.state import request_record, server_state
 from server.interface.request import Pooling
-from server.translation.embedding import EmbeddingRequest, EmbeddingResult
-from server.translation.token_counts import TokenCounts
-from server.translation.types import TranslationResult
+from server.translation.types import TokenCounts, TranslationResult
+from server.translation.whole_texts import EmbeddingRequest, EmbeddingResult
 
 router = APIRouter(prefix="/v1", tags=["generation"])
 

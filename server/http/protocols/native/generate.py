@@ -25,9 +25,9 @@ from server.http.responses.large_json import OBJECTS_ON_LOOP, json_off_loop
 from server.http.state import request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import FinishReason
-from server.translation.generation import GenerationOutcome, GenerationRequest
 from server.translation.text_stream import TextStream
 from server.translation.types import Translation
+from server.translation.whole_texts import GenerationOutcome, GenerationRequest
 
 router = APIRouter(prefix="/v1", tags=["generation"])
 

@@ -18,7 +18,7 @@ from model.families.registry import read_checkpoint
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import SentenceParams
 from server.text.tokenizers.registry import open_tokenizer
-from server.translation.sentence_encoder import first_token
+from server.translation.engine_requests import first_token
 from tests.model.families.ctranslate2.conversions import convert, greedy, log_probs, write_checkpoint_of
 
 NUM_SENTENCES, NUM_STEPS, NUM_SCORED = 300, 16, 40
