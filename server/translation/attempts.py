@@ -49,8 +49,10 @@ Attempt = Callable[[Sentence], Sequence[Part | Restored]]
 
 # Sentences that a stream decodes before the next ones; docs/decisions/text.md has the numbers.
 BLOCK_SENTENCES = 32
-# By how much the score of a translation with a required number may be lower: a number at any place breaks a sentence.
+# By how much the score of a translation with a required number may be lower, and how far the number may be from its
+# place in the source, in lengths of the sentence: a search that must write a number breaks a sentence to begin with it.
 _MAX_LOSS = 0.5
+_MAX_SHIFT = 0.5
 # What a bundle copies before it was measured: everything, and these masks. A lost span costs another attempt.
 _UNMEASURED = SpanCopying(copied=tuple(READABLE), masks=tuple(f"X{number}" for number in range(1, 10)))
 
@@ -391,10 +393,20 @@ class Attempts:
         if len(sentence.jobs) != 1:
             return False
         (old,), (new,) = first, sentence.jobs
+        before = self._numbers_of_best(old)
+        if _num_differences(self._numbers_of_best(new)) >= _num_differences(before):
+            return False
+        missing = before.missing if before is not None else ()
         loss = old.answers[0][1].score - new.answers[0][1].score
-        return _num_differences(self._numbers_of_best(new)) < _num_differences(self._numbers_of_best(old)) and not (
-            loss > _MAX_LOSS
-        )
+        return not loss > _MAX_LOSS and not any(self._is_moved(each, sentence, new) for each in missing)
+
+    def _is_moved(self, number: str, sentence: Sentence, job: Job) -> bool:
+        """Return whether a number of a sentence is at a very different place of its translation."""
+        translation = job.answers[0][0].text
+        written = forms(number, self._request.source, self._request.target)
+        places = [place for each in written if (place := translation.find(each)) >= 0]
+        origin = sentence.written.find(number) / len(sentence.written)
+        return bool(places) and min(abs(place / len(translation) - origin) for place in places) > _MAX_SHIFT
 
     def _numbers_of_best(self, job: Job) -> NumberCheck | None:
         return self._numbers_of(job.part, job.answers[0][0])

@@ -373,6 +373,8 @@ class SentenceEncoder(RequestBuilder):
                 params = _with_beams(params, min(params.beam_size, _BEAMS_FOR_PARTS))
             elif (part.needs_beams or part.sentence.shown) and params.num_hypotheses < params.beam_size:
                 params = _with_beams(params, params.beam_size)
+        if part.needs_beams and not params.options.return_scores:
+            params = _with_scores(params)
         if part.suppressed:
             params = replace(params, suppress_phrases=(*params.suppress_phrases, *part.suppressed))
         return Job(part.sentence, self.request(source, first_in_prefix(params, self._shapes)))
@@ -390,6 +392,12 @@ class SentenceEncoder(RequestBuilder):
             if writable and num_left >= 0:
                 found.append(writable)
         return found
+
+
+@lru_cache(maxsize=256)
+def _with_scores(params: SentenceParams) -> SentenceParams:
+    """Return the parameters of a search with scores, without which a second attempt cannot be compared with it."""
+    return replace(params, options=params.options.with_changes(return_scores=True))
 
 
 @lru_cache(maxsize=256)

@@ -135,6 +135,13 @@ def test_a_number_that_no_hypothesis_has_is_required_once() -> None:
     assert len(engine.batches) == 2
 
 
+def test_a_required_number_far_from_its_place_in_the_source_is_named_and_the_first_answer_stays() -> None:
+    engine = _engine(lambda _: ["Hunde sind in seinem Haus."], "numbers")
+    found = _translate(engine, "4711 dogs are in his house.")
+    assert (found.text, found.missing_numbers, found.repaired) == ("Hunde sind in seinem Haus.", ("4711",), ())
+    assert len(engine.batches) == 2
+
+
 def test_a_number_that_is_still_missing_is_named_and_the_first_answer_stays() -> None:
     engine = RuleEngine(byte_bundle(repairs=ALL), lambda _: "Er hat Hunde.")
     found = _translate(engine, "He has 4711 dogs.")
