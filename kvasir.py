@@ -172,6 +172,16 @@ def translate(context: typer.Context) -> None:
 
 
 @app.command(cls=ForwardingCommand)
+def live(context: typer.Context) -> None:
+    """Translate standard input while it grows: speech that is being recognised, a chat, a stream."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    with one_line_errors():
+        from server.cli.live import live as translation
+
+        run_command(translation, context.args, "kvasir live")
+
+
+@app.command(cls=ForwardingCommand)
 def train(context: typer.Context) -> None:
     """Train a model from parallel text."""
     with one_line_errors(), needs_extra("train"):

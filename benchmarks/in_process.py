@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 
 from bundle.loading import Bundle
-from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES
+from bundle.manifest import REQUIRED_TOKENIZER_FILES
 from server.engine.decoding.search import SearchLimits
 from server.engine.engine import Engine
 from server.engine.model_runner import ModelRunner

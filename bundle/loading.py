@@ -9,7 +9,16 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from bundle.manifest import FORMAT_NAME, FORMAT_VERSION, MANIFEST_FILE, BundleConfig, BundleError, FileRecord, Shapes
+from bundle.manifest import (
+    FORMAT_NAME,
+    FORMAT_VERSION,
+    MANIFEST_FILE,
+    REQUIRED_TOKENIZER_FILES,
+    BundleConfig,
+    BundleError,
+    FileRecord,
+    Shapes,
+)
 from bundle.model_card import ModelCard, read_card
 from bundle.tensors import (
     DECODER_FILE,
@@ -21,7 +30,6 @@ from bundle.tensors import (
     SHORTLIST_FILE,
     decoder_input_names,
 )
-from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES
 
 _MAX_MANIFEST_BYTES = 16_000_000
 _MAX_NAME_BYTES = 255  # of a file, in every file system

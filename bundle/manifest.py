@@ -10,7 +10,29 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from bundle.tensors import HIDDEN_STATES, Layout, Precision
-from bundle.tokenizer_files import TokenizerKind
+
+TokenizerKind = Literal["marian", "sentencepiece", "tokenizer_json", "moses_bpe", "bytes"]
+"""`marian`: SentencePiece models of source and target, whose pieces a vocabulary numbers. `sentencepiece`: one model.
+
+`tokenizer_json`: the format of the package `tokenizers`. `moses_bpe`: merges of subword-nmt within words of Moses'
+tokenizer, which a vocabulary numbers. `bytes`: a token for each byte of UTF-8, without files.
+"""
+
+SOURCE_SENTENCEPIECE_FILE = "source.spm"
+TARGET_SENTENCEPIECE_FILE = "target.spm"  # optional; without it the target has the SentencePiece model of the source
+VOCABULARY_FILE = "vocab.json"
+TOKENIZER_JSON_FILE = "tokenizer.json"
+BPE_CODES_FILE = "bpe.model"
+TARGET_VOCABULARY_FILE = "target_vocab.json"  # optional; without it the target has the vocabulary of the source
+
+REQUIRED_TOKENIZER_FILES: Final[Mapping[TokenizerKind, tuple[str, ...]]] = {
+    "marian": (SOURCE_SENTENCEPIECE_FILE, VOCABULARY_FILE),
+    "sentencepiece": (SOURCE_SENTENCEPIECE_FILE, VOCABULARY_FILE),
+    "tokenizer_json": (TOKENIZER_JSON_FILE,),
+    "moses_bpe": (BPE_CODES_FILE, VOCABULARY_FILE),
+    "bytes": (),
+}
+
 
 FORMAT_NAME: Final = "kvasir-bundle"
 FORMAT_VERSION: Final = 4
@@ -121,7 +143,7 @@ class GenerationTask(_Strict):
 
 
 class GenerationDescription(GenerationTask):
-    """How a model generates texts that are no translations.
+    """How a model generates texts other than translations.
 
     `prefix` and `options` apply unless a request names one of the `tasks` or values of its own. Options have the names
     of those in requests.
@@ -145,7 +167,7 @@ class QualityCalibration(_Strict):
     usual_length_ratio: float
 
 
-# Second attempts for translations that lack something, each of which a bundle needs or does not.
+# Second attempts for translations that lack something; a bundle names those it needs.
 Repair = Literal["numbers", "parts", "capitals"]
 
 

@@ -7,10 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from bundle.bpe_codes import read_bpe_codes
-from bundle.json_tokenizer import open_json_tokenizer
-from bundle.tensors import Precision
-from bundle.tokenizer_files import (
+from bundle.manifest import (
     BPE_CODES_FILE,
     REQUIRED_TOKENIZER_FILES,
     SOURCE_SENTENCEPIECE_FILE,
@@ -20,7 +17,9 @@ from bundle.tokenizer_files import (
     VOCABULARY_FILE,
     TokenizerKind,
 )
-from kernels.weight_layout import MAX_HEAD_DIM
+from bundle.tensors import Precision
+from bundle.tokenizer_formats import open_json_tokenizer, read_bpe_codes
+from kernels.layout import MAX_HEAD_DIM
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Languages
 from model.config import TransformerConfig
 from model.families.tokenizers import all_pieces, open_sentencepiece

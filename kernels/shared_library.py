@@ -1,4 +1,4 @@
-"""The compiled library beside this file, and structs for it."""
+"""The compiled library next to this file, and structs for it."""
 
 import ctypes
 from collections.abc import Iterable
@@ -10,12 +10,24 @@ from numpy.typing import NDArray
 FILE = Path(__file__).parent / "libkvasir.so"
 
 
-def load(*functions: str) -> ctypes.CDLL | None:
-    """Return the library; None if it was not built, or from older sources that lack one of these functions."""
+POINTER, INT64 = ctypes.c_void_p, ctypes.c_int64
+"""Types of parameters. Addresses are passed as numbers."""
+
+
+def load(**functions: tuple[type | None, ...]) -> ctypes.CDLL | None:
+    """Return the library; None if it was not built, or from older sources that lack one of these functions.
+
+    Each function has the type of its result, or None, followed by those of its parameters.
+    """
     if not FILE.exists():
         return None
     library = ctypes.CDLL(str(FILE))
-    return library if all(hasattr(library, function) for function in functions) else None
+    for name, (result, *parameters) in functions.items():
+        if not hasattr(library, name):
+            return None
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, parameters
+    return library
 
 
 class SharedArrays:

@@ -8,25 +8,22 @@ from kvasir_client.answers import (
     Embedding,
     Generation,
     GenerationResult,
+    KeptSentence,
     Language,
     Limits,
     Models,
-    Score,
-    TextDelta,
-    Translation,
-    TranslationResult,
-)
-from kvasir_client.async_client import AsyncClient
-from kvasir_client.client import Client
-from kvasir_client.details import (
-    KeptSentence,
     NumberDifferences,
     ProtectedSpan,
     RepairedSentence,
+    Score,
     Sentence,
     SentenceQuality,
+    TextDelta,
+    Translation,
     TranslationDetails,
+    TranslationResult,
 )
+from kvasir_client.client import AsyncClient, Client
 from kvasir_client.errors import (
     ConnectionFailed,
     DocumentFailed,

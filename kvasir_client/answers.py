@@ -7,9 +7,91 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from kvasir_client.details import Sentence, TranslationDetails
-
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAlternative:
+    """A token that the model considered in place of the one it chose, with its log-probability."""
+
+    token: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """Token details of one sentence. Details that the request did not ask for are None.
+
+    `alignment` has an index into `source_tokens`, and `attention` a row of weights over them, for each target token but
+    the end.
+    """
+
+    source_tokens: list[str]
+    target_tokens: list[str]
+    token_scores: list[float | None] | None = None
+    token_alternatives: list[list[TokenAlternative]] | None = None
+    alignment: list[int] | None = None
+    attention: list[list[float]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedSpan:
+    """A span that had to survive the translation, such as an address, and the means that kept it."""
+
+    text: str
+    kind: str
+    means: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSentence:
+    """A text, or a sentence of low quality, that was not translated, and the reason."""
+
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairedSentence:
+    """A source sentence that was decoded again, and what its first translation lacked."""
+
+    text: str
+    repair: str
+
+
+@dataclass(frozen=True, slots=True)
+class NumberDifferences:
+    """Numbers of a text without a counterpart in its translation, and numbers that only the translation has."""
+
+    missing: list[str] | None = None
+    invented: list[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceQuality:
+    """A translated sentence, and the probability that its translation is good."""
+
+    text: str
+    translation: str
+    quality: float
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationDetails:
+    """Reports on how a translation came about; None where there is nothing to report.
+
+    `formality_mismatches` and `incomplete` list source sentences: those with another form of address than the requested
+    one, and those whose translation lacks something.
+    """
+
+    protected: list[ProtectedSpan] | None = None
+    kept: list[KeptSentence] | None = None
+    formality_mismatches: list[str] | None = None
+    repaired: list[RepairedSentence] | None = None
+    incomplete: list[str] | None = None
+    numbers: NumberDifferences | None = None
+    quality: list[SentenceQuality] | None = None
+    low_quality: list[SentenceQuality] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +202,13 @@ class Embedding:
 
 
 @dataclass(frozen=True, slots=True)
+class Embeddings:
+    """Response to a call of `embed`."""
+
+    embeddings: list[Embedding]
+
+
+@dataclass(frozen=True, slots=True)
 class TextDelta:
     """Next final part of a streamed translation. `index` is the index of its text in the call."""
 
@@ -223,6 +312,13 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
+class Scores:
+    """Response to a call of `score`."""
+
+    scores: list[Score]
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorInfo:
     """Why a document failed."""
 
@@ -246,6 +342,15 @@ class DocumentDetails:
 
 
 @dataclass(frozen=True, slots=True)
+class CaptionCounts:
+    """Captions of subtitles that were joined, the cuts that divided them again, and captions too fast to read."""
+
+    joined: int
+    cuts: int
+    too_fast: int
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """State of a document. `status` is "queued", "translating", "done" or "error"; `progress` is 0 to 1.
 
@@ -262,6 +367,7 @@ class Document:
     num_characters: int
     num_texts: int = 0
     num_translated: int | None = None
+    captions: CaptionCounts | None = None
     seconds_remaining: float | None = None
     error: ErrorInfo | None = None
     details: DocumentDetails | None = None

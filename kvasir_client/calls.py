@@ -11,13 +11,13 @@ import httpx2
 from kvasir_client.answers import (
     Detections,
     Document,
-    Embedding,
+    Embeddings,
     GenerationResult,
     Languages,
     Limits,
     Models,
     Pair,
-    Score,
+    Scores,
     TextDelta,
     TranslationResult,
     parse,
@@ -49,49 +49,36 @@ class Call(Generic[T]):
     query: Mapping[str, str] | None = None
 
 
-def translate(texts: str | Texts, source: str | None, target: str | None, options: Options) -> Call[TranslationResult]:
+def translate(text: str | Texts, source: str | None, target: str | None, options: Options) -> Call[TranslationResult]:
     """Translate texts; a str is one text."""
-    text = texts if isinstance(texts, str) else list(texts)
-    body = {"text": text, "source": source, "target": target, **options}
-    return Call("POST", "/v1/translate", lambda data: parse(TranslationResult, data), json=_without_none(body))
+    return _post("/v1/translate", TranslationResult, {"text": text, "source": source, "target": target, **options})
 
 
-def generate(texts: str | Texts, options: GenerationOptions) -> Call[GenerationResult]:
+def generate(text: str | Texts, options: GenerationOptions) -> Call[GenerationResult]:
     """Generate texts with a model that does not translate; a str is one text."""
-    body = {"text": texts if isinstance(texts, str) else list(texts), **options}
-    return Call("POST", "/v1/generate", lambda data: parse(GenerationResult, data), json=_without_none(body))
+    return _post("/v1/generate", GenerationResult, {"text": text, **options})
 
 
-def embed(texts: str | Texts, options: EmbeddingOptions) -> Call[list[Embedding]]:
+def embed(text: str | Texts, options: EmbeddingOptions) -> Call[Embeddings]:
     """Embed texts; a str is one text."""
-    body = {"text": texts if isinstance(texts, str) else list(texts), **options}
-
-    def read(data: Mapping[str, object]) -> list[Embedding]:
-        embeddings = data["embeddings"]
-        assert isinstance(embeddings, list)
-        return [parse(Embedding, each) for each in embeddings]
-
-    return Call("POST", "/v1/embed", read, json=_without_none(body))
+    return _post("/v1/embed", Embeddings, {"text": text, **options})
 
 
-def detect(texts: str | Texts) -> Call[Detections]:
+def detect(text: str | Texts) -> Call[Detections]:
     """Detect the languages of texts; a str is one text."""
-    text = texts if isinstance(texts, str) else list(texts)
-    return Call("POST", "/v1/detect", lambda data: parse(Detections, data), json={"text": text})
+    return _post("/v1/detect", Detections, {"text": text})
 
 
 def score(
     texts: Sequence[str], translations: Sequence[str], source: str | None, target: str | None, options: ScoreOptions
-) -> Call[list[Score]]:
+) -> Call[Scores]:
     """Score translations, one for each text."""
-    body = {"text": list(texts), "translation": list(translations), "source": source, "target": target, **options}
+    languages = {"source": source, "target": target}
+    return _post("/v1/score", Scores, {"text": list(texts), "translation": list(translations), **languages, **options})
 
-    def read(data: Mapping[str, object]) -> list[Score]:
-        scores = data["scores"]
-        assert isinstance(scores, list)
-        return [parse(Score, each) for each in scores]
 
-    return Call("POST", "/v1/score", read, json=_without_none(body))
+def _post(path: str, kind: type[T], body: Mapping[str, object]) -> Call[T]:
+    return Call("POST", path, lambda data: parse(kind, data), json=_without_none(body))
 
 
 def models() -> Call[Models]:
@@ -144,7 +131,7 @@ def delete_document(document_id: str) -> Call[None]:
 
 
 def output_path(given: Path, document: Document, output: Path | None) -> Path:
-    """Return where a translated document goes: `output`, or beside the original under the server's name for it."""
+    """Return where a translated document goes: `output`, or next to the original under the server's name for it."""
     return given.with_name(Path(document.name).name) if output is None else output
 
 

@@ -14,8 +14,7 @@ from mcp_types import ToolAnnotations
 from pydantic import BaseModel, Field
 
 from kvasir_client import calls
-from kvasir_client.async_client import AsyncClient
-from kvasir_client.client import POLL_SECONDS
+from kvasir_client.client import POLL_SECONDS, AsyncClient
 from kvasir_client.errors import KvasirError
 from kvasir_client.options import DocumentOptions, Options
 
@@ -136,7 +135,7 @@ class TranslationTools:
         target: Target = None,
         source: Source = "auto",
         output: Annotated[
-            str | None, Field(description="path for the translation; by default beside the document: letter.de.docx")
+            str | None, Field(description="path for the translation; by default next to the document: letter.de.docx")
         ] = None,
         format: Annotated[  # noqa: A002 - the name of the field
             str | None, Field(description="format, such as srt; by default the extension of the path")

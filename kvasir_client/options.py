@@ -52,6 +52,7 @@ class DecodingOptions(TypedDict, total=False):
 class Options(DecodingOptions, total=False):
     """Options of a translation in `POST /v1/translate`."""
 
+    context: str
     formal: bool
     format: str
     glossary: Mapping[str, str | Sequence[str]]
@@ -104,6 +105,8 @@ class DocumentOptions(TypedDict, total=False):
     delimiter: str
     columns: str
     encoding: str
+    join_captions: bool
+    reading_speed: float
     if_already_target: str
     min_quality: float
     on_low_quality: str

@@ -52,50 +52,36 @@ _LINKED = ("models/", "docs/")  # read by tests, and not copied
 _ENGINE = "tests/server/engine"
 _DECODING = f"{_ENGINE}/decoding"
 _WORKERS = "tests/server/workers"
+_OPTION_TESTS = ("any_options", "beam_search", "constrained", "loop_detection", "native_search", "options")
 _HTTP = "tests/server/http"
 _FORMATS = "tests/server/documents/formats"
 _READERS = "tests/server/text/readers"
 # What `narrow_tests.py` misses.
 _TESTS: dict[str, tuple[str, ...]] = {
     "server/engine/scheduler.py": (
-        f"{_ENGINE}/test_fair_shares.py",
-        f"{_ENGINE}/test_absent_workers.py",
+        f"{_ENGINE}/test_fair_queue.py",
         f"{_ENGINE}/test_overload.py",
         f"{_WORKERS}/test_thread_lending.py",
-        f"{_WORKERS}/test_call_feeder.py",
+        f"{_WORKERS}/test_pool.py",
     ),
     "server/operations/model_set.py": ("tests/server/operations/test_model_loading.py",),
-    "server/engine/batch.py": (
-        f"{_ENGINE}/test_engine.py",
-        f"{_ENGINE}/test_failing_options.py",
-        f"{_DECODING}/test_any_options.py",
-        f"{_DECODING}/test_options.py",
-    ),
     **dict.fromkeys(
-        (f"server/engine/decoding/{name}.py" for name in ("request_decoder", "independent_search", "forced_search")),
-        (f"{_DECODING}/test_options.py", f"{_DECODING}/test_any_options.py"),
+        (
+            "server/engine/batch.py",
+            *(
+                f"server/engine/decoding/{name}.py"
+                for name in (
+                    *("beam_search", "candidate_selection", "constrained", "forced_search", "independent_search"),
+                    *("loop_detection", "request_decoder", "token_recorder"),
+                )
+            ),
+        ),
+        (
+            f"{_ENGINE}/test_engine.py",
+            f"{_ENGINE}/test_engine_streams.py",
+            *(f"{_DECODING}/test_{name}.py" for name in _OPTION_TESTS),
+        ),
     ),
-    "server/engine/decoding/constrained_beam_search.py": (
-        f"{_DECODING}/test_options.py",
-        f"{_DECODING}/test_loop_detection.py",
-    ),
-    "server/engine/decoding/sampler.py": (f"{_DECODING}/test_options.py",),
-    "server/engine/decoding/phrase_matching.py": (
-        f"{_DECODING}/test_constrained_beam_search.py",
-        f"{_DECODING}/test_options.py",
-    ),
-    "server/engine/decoding/logits_processors.py": (f"{_DECODING}/test_options.py",),
-    "server/engine/decoding/candidate_selection.py": (
-        f"{_DECODING}/test_beam_search.py",
-        f"{_DECODING}/test_constrained_beam_search.py",
-        f"{_DECODING}/test_options.py",
-    ),
-    "server/engine/decoding/beam_search.py": (
-        f"{_DECODING}/test_native_searches.py",
-        f"{_DECODING}/test_loop_detection.py",
-        f"{_ENGINE}/test_stream_tracker.py",
-    ),
-    "server/engine/decoding/loop_detection.py": (f"{_DECODING}/test_options.py",),
     "server/http/app.py": (f"{_HTTP}/test_api_keys.py", f"{_HTTP}/responses/test_descriptions.py"),
     "server/http/middleware/recorder.py": (
         f"{_HTTP}/middleware/test_refusal_sampling.py",
@@ -133,15 +119,12 @@ _TESTS: dict[str, tuple[str, ...]] = {
     ),
     "server/text/readers/html.py": (f"{_READERS}/test_markup.py",),
     "server/text/readers/unit_builder.py": (f"{_READERS}/test_markup.py", f"{_READERS}/test_plain_text.py"),
-    "server/documents/markup/units.py": (
+    "server/documents/markup/items.py": (
         "tests/server/documents/test_random_paragraphs.py",
-        f"{_FORMATS}/test_text_files.py",
-    ),
-    "server/documents/markup/item_rewriting.py": (
         "tests/server/documents/test_dense_documents.py",
         f"{_FORMATS}/test_text_files.py",
     ),
-    "server/documents/markup/cues.py": (f"{_FORMATS}/test_subtitles.py", f"{_FORMATS}/test_srt.py"),
+    "server/documents/markup/cues.py": (f"{_FORMATS}/test_subtitles.py",),
     "server/documents/formats/csv.py": (f"{_FORMATS}/test_format_options.py",),
     "server/text/protection/tag_placement.py": (f"{_READERS}/test_markup.py",),
     "server/documents/formats/odf.py": (f"{_FORMATS}/test_office_files.py", f"{_FORMATS}/test_spreadsheets.py"),

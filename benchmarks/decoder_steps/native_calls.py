@@ -6,9 +6,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from unittest.mock import patch
 
-from kernels import beam_requests, cache_moves, greedy_requests, listed_tokens, step_candidates, top_k
+from kernels import cache_rows, candidates, searches
 
-_MODULES = (beam_requests, cache_moves, greedy_requests, listed_tokens, step_candidates, top_k)
+_MODULES = (cache_rows, candidates, searches)
 _PREFIX = "kvasir_"
 
 

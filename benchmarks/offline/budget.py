@@ -21,12 +21,10 @@ from server.cli.translate.blocks import BlockTranslator
 from server.cli.translate.lines import translate_file
 from server.engine.batch import Batch
 from server.engine.decoding.beam_search import BeamSearch
-from server.engine.decoding.constrained_beam_search import ConstrainedBeamSearch
+from server.engine.decoding.constrained import ConstrainedBeamSearch
 from server.engine.decoding.greedy_search import GreedySearch
-from server.engine.decoding.native_beam_search import NativeBeamSearch
-from server.engine.decoding.native_greedy_search import NativeGreedySearch
+from server.engine.decoding.native_search import NativeBeamSearch, NativeGreedySearch, RowSearch
 from server.engine.decoding.request_decoder import RequestDecoder
-from server.engine.decoding.row_search import RowSearch
 from server.engine.engine import Engine
 from server.engine.kv_cache import KVCache
 from server.engine.runners.onnx import OnnxRunner

@@ -10,7 +10,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, TensorPr
 
 from export.graphs.onnx_nodes import DOMAIN, MICROSOFT, VERSION, FunctionBody
 from export.graphs.ranking import add_best_tokens, add_log_normalizer
-from kernels.weight_layout import PANEL_COLUMNS, QUAD
+from kernels.layout import PANEL_COLUMNS, QUAD
 
 EMBED_TOKENS = "EmbedTokens"
 LINEAR = "Linear"

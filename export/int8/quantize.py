@@ -23,7 +23,7 @@ from export.graphs.ranking import BlockedVocabulary, Ranking
 from export.int8 import operators
 from export.int8.operators import BEST_TOKENS
 from export.int8.steps import quantize_in_pairs
-from kernels.weight_layout import QUAD
+from kernels.layout import QUAD
 
 _LARGEST = 127
 _LARGEST_UNSIGNED = 255

@@ -13,7 +13,7 @@ from bundle.manifest import BundleError, Shapes
 from bundle.tensors import Precision
 from export.verification.differences import Difference, Verdict, difference
 from export.verification.references import LOG_NORMALIZER, LOGITS, Expected, References, Sentences
-from kernels.cache_order import from_native, to_native
+from kernels.layout import from_native, to_native
 from kernels.onnx_registration import ONNX_RUNTIME, register, running_kernels
 from model.config import TransformerConfig
 from model.transformer import EncoderModel, Transformer

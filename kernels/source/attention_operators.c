@@ -4,7 +4,7 @@
  * SelfAttention: queries, keys and values side by side [rows, .., 3 * width], the cached keys and values
  * [rows, heads, cache_len, head_dim] and positions [rows], at which the new ones are stored. Outputs are the result and the
  * cache, which is updated in place if both are bound to the same memory. The memory of a cache is in another order than its
- * shape says: [rows, cache_len, heads, head_dim], see kernels/cache_order.py.
+ * shape says: [rows, cache_len, heads, head_dim], see kernels/layout.py.
  * BiasedSelfAttention and BiasedSourceAttention have one more input, biases of the scores by the key's position minus the
  * query's: [heads, n] from -(n - 1) to 0, and [heads, 2 * n - 1] from -(n - 1) to n - 1.
  * CrossAttention: queries [rows, .., width], the last key and value, which the cache contains already, then as above. Rows

@@ -7,7 +7,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* The arrays of kernels/beam_requests.py, which documents them. */
+/* The arrays of kernels/searches.py, which documents them. */
 typedef struct {
     int64_t beam_size, max_tokens, end_token, forced_end;
     float *sums;

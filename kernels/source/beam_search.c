@@ -5,7 +5,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* The arrays of kernels/beam_search.py, which documents their shapes. */
+/* The arrays of kernels/searches.py, which documents their shapes. */
 typedef struct {
     int64_t beam_size, max_tokens, end_token;
     float *sums;

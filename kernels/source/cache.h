@@ -6,7 +6,7 @@
 
 #define FREE -1
 
-/* The arrays of kernels/cache_moves.py, which documents them. Sizes are in bytes. A row of a cache consists of blocks of
+/* The arrays of kernels/cache_rows.py, which documents them. Sizes are in bytes. A row of a cache consists of blocks of
  * positions: one for each head, or a single one of all heads. With a recurrent
  * decoder there are states [planes / 2, rows, state_size] instead of a past; otherwise `state_size` is 0. If rows share
  * sources, the row `source_rows[row]` of the cross cache has the keys and values of a row's source. */

@@ -6,7 +6,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 #define AHEAD 4
-/* See SOURCE_PLACE_UNIT in kernels/cache_moves.py. */
+/* See SOURCE_PLACE_UNIT in kernels/cache_rows.py. */
 #define PLACE_UNIT 65536
 
 /* Copy bytes begin to end of every block of a row to another row, in every plane. */

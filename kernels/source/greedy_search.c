@@ -6,7 +6,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* The arrays of kernels/greedy_requests.py, which documents them. */
+/* The arrays of kernels/searches.py, which documents them. */
 typedef struct {
     int64_t max_tokens, end_token, forced_end;
     int32_t *tokens, *lengths, *max_lengths;

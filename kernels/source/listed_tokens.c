@@ -4,7 +4,7 @@
 
 #define BITS 64 /* of a word */
 
-/* The fields of TokenUnion in kernels/listed_tokens.py. */
+/* The fields of TokenUnion in kernels/candidates.py. */
 typedef struct {
     int64_t num_lists;
     int64_t num_always;
@@ -22,7 +22,7 @@ static void add(uint64_t *set, const int32_t *tokens, int64_t count) {
     for (int64_t i = 0; i < count; i++) set[tokens[i] / BITS] |= (uint64_t)1 << (tokens[i] % BITS);
 }
 
-/* Write the union for a source to `found` in ascending order, and return its size; see kernels/listed_tokens.py. */
+/* Write the union for a source to `found` in ascending order, and return its size; see kernels/candidates.py. */
 __attribute__((visibility("default"))) int64_t kvasir_list_tokens(const Lists *lists, const int32_t *source,
                                                                   int64_t source_len, int32_t *found) {
     const int64_t num_words = (lists->num_tokens + BITS - 1) / BITS;

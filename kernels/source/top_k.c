@@ -18,7 +18,7 @@ static int64_t position_of(float value, const float *values, int64_t count) {
     return low;
 }
 
-/* Find the largest `num_best` of `size` numbers, largest first and equal ones in order; see kernels/top_k.py. NaN counts as
+/* Find the largest `num_best` of `size` numbers, largest first and equal ones in order; see kernels/candidates.py. NaN counts as
  * minus infinity. */
 static void best_of_row(const float *row, int64_t size, int64_t num_best, int64_t *indices, float *values) {
     int64_t found = 0;

@@ -16,7 +16,7 @@ from server.cli.offline_options import OfflineOptions, check_document_options, c
 from server.cli.option_flags import with_options
 from server.cli.translate.lines import translate_file
 from server.cli.translate.stats import OfflineStats
-from server.documents.formats.options import FormatOptions, split_columns
+from server.documents.formats.options import MAX_READING_SPEED, READING_SPEED, FormatOptions, split_columns
 from server.interface.decoding_options import DecodingOptions
 from server.operations.defaults import DEFAULT_MODEL
 from server.workers.cache import DEFAULT_MAX_SENTENCES
@@ -72,6 +72,23 @@ def translate(
             help="Columns of a .csv file to translate: names in its first row, or numbers from 1; by default all.",
         ),
     ] = None,
+    join_captions: Annotated[
+        bool | None,
+        typer.Option(
+            "--join-captions/--no-join-captions",
+            help="Translate captions of subtitles together that one sentence runs over; by default yes.",
+            show_default=False,
+        ),
+    ] = None,
+    reading_speed: Annotated[
+        float | None,
+        typer.Option(
+            min=1,
+            max=MAX_READING_SPEED,
+            help=f"Characters a second that viewers of subtitles read; by default {READING_SPEED:g}.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Annotated[
         bool,
         typer.Option(
@@ -88,7 +105,7 @@ def translate(
     check_output(output, "--output", source_file)
     if stats is not None:
         check_output(str(stats), "--stats", source_file)
-    format_options = FormatOptions(delimiter, split_columns(columns), encoding)
+    format_options = FormatOptions(delimiter, split_columns(columns), encoding, None, join_captions, reading_speed)
     options = OfflineOptions(source, target, decoding, threads, cache_sentences, as_json, format_options)
     kind = input_format(source_file, format_options, format_name)
     if kind is not None:
@@ -102,12 +119,22 @@ def translate(
 
         with _progress("paragraphs") as advance:
             result = translate_document_file(bundles, Path(source_file), Path(output), kind, options, advance)
-        typer.echo(f"{result.translated_texts} of {result.texts} texts translated", err=True)
+        typer.echo(f"{result.translated_texts} of {result.texts} texts translated{_captions(result)}", err=True)
     else:
         with opened(source_file, "rb") as lines, opened(output, "wb") as translations, _progress("lines") as advance:
             result = translate_file(bundles, lines, translations, options, advance)
     if stats is not None:
         stats.write_text(json.dumps(_as_json(result), indent=2) + "\n", encoding="utf-8")
+
+
+def _captions(stats: OfflineStats) -> str:
+    """Return what to report of captions, behind the number of texts."""
+    counts = (
+        (stats.captions_joined, "captions joined"),
+        (stats.caption_cuts, "cuts"),
+        (stats.captions_too_fast, "captions longer than their time to read them"),
+    )
+    return "".join(f"; {count} {what}" for count, what in counts if count)
 
 
 @contextmanager
@@ -137,6 +164,8 @@ def _as_json(result: OfflineStats) -> dict[str, float]:
     counts = ["lines", "sentences", "decoded", "cached", "coalesced", "source_tokens", "target_tokens"]
     if result.texts:
         counts += ["texts", "translated_texts"]
+    if _captions(result):
+        counts += ["captions_joined", "caption_cuts", "captions_too_fast"]
     digits = {"seconds": 3, "tokens_per_second": 1, "rows_per_step": 2}
     rounded = {name: round(getattr(result, name), places) for name, places in digits.items()}
     quality = {} if result.quality is None else {"quality": round(result.quality, 4), "low_quality": result.low_quality}

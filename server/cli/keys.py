@@ -33,6 +33,14 @@ _Documents = Annotated[
     int | None,
     typer.Option(min=0, metavar="NUMBER", help="Documents queued and stored; 0: no limit.", show_default=False),
 ]
+_JoinLines = Annotated[
+    bool | None,
+    typer.Option(
+        "--join-lines/--no-join-lines",
+        help="Texts of a request are lines of one text, such as captions, in requests without `context`.",
+        show_default=False,
+    ),
+]
 _TABLE = {
     "id": ["id"],
     "name": ["name"],
@@ -52,6 +60,7 @@ def add(
     characters_per_day: _CharactersPerDay = None,
     waiting_sentences: _WaitingSentences = None,
     documents: _Documents = None,
+    join_lines: _JoinLines = None,
     expires_in_days: Annotated[
         float | None,
         typer.Option(min=0.001, max=36500, metavar="DAYS", help="Days until the key expires.", show_default=False),
@@ -59,8 +68,8 @@ def add(
 ) -> None:
     """Create a key and print it. It cannot be shown again; the file, created if missing, has a hash of it only."""
     expires = None if expires_in_days is None else datetime.now(UTC) + timedelta(days=expires_in_days)
-    given = (requests_per_minute, characters_per_day, waiting_sentences, documents)
-    limits = KeyLimits(*(limit or None for limit in given))
+    given = (requests_per_minute, characters_per_day, waiting_sentences, documents, join_lines)
+    limits = KeyLimits(*(None if not limit else int(limit) for limit in given))
     with one_line_errors():
         key, text = KeyFile(file).add(name, limits, expires)
     typer.echo(f"key {key.id} for {name}; keep it, it is not shown again:", err=True)
@@ -108,10 +117,13 @@ def limit(
     characters_per_day: _CharactersPerDay = None,
     waiting_sentences: _WaitingSentences = None,
     documents: _Documents = None,
+    join_lines: _JoinLines = None,
 ) -> None:
     """Change limits of a key; those not given stay."""
-    given = zip(LIMITS, (requests_per_minute, characters_per_day, waiting_sentences, documents), strict=True)
-    changes = {name: value or None for name, value in given if value is not None}
+    given = zip(
+        LIMITS, (requests_per_minute, characters_per_day, waiting_sentences, documents, join_lines), strict=True
+    )
+    changes = {name: int(value) or None for name, value in given if value is not None}
     with one_line_errors():
         if not changes:
             raise ValueError("give a limit to change, such as --requests-per-minute")
@@ -119,7 +131,9 @@ def limit(
     limits = [
         f"{'no limit of' if value is None else value} {name.replace('_', ' ')}"
         for name, value in asdict(key.limits).items()
+        if name != "join_lines"
     ]
+    limits += ["lines are joined"] * bool(key.limits.join_lines)
     typer.echo(f"key {key.id} of {key.name}: {', '.join(limits)}")
 
 

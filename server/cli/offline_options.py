@@ -13,6 +13,7 @@ _DETAILS = (
     "alignment_layer", "alignment_heads",
 )  # fmt: skip
 _FOR_WHOLE_TEXTS = ("target_prefix", "required_phrases", "return_alternatives")
+_OF_TABLES = ("delimiter", "columns")
 _FOR_LINES = ("num_hypotheses", *_DETAILS)
 
 
@@ -49,7 +50,8 @@ def check_line_options(options: OfflineOptions) -> None:
     """Raise `InvalidRequest` for options that have no effect in the translation of lines."""
     for name in options.format_options.given():
         if name != "encoding":
-            raise InvalidRequest(f"`{name}` is for .csv files only. Given: text with one text a line")
+            files = ".csv" if name in _OF_TABLES else "subtitle"
+            raise InvalidRequest(f"`{name}` is for {files} files only. Given: text with one text a line")
     if options.as_json:
         return
     for name in options.decoding.changed():

@@ -38,6 +38,7 @@ _log = logging.getLogger("kvasir")
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _MAX_HEAD_BYTES = 64 * 1024
+_MAX_MESSAGE_BYTES = 256 * 1024  # of a WebSocket: all characters that may wait for their translation
 _MAX_ADMIN_CONNECTIONS = 32
 _SWITCH_SECONDS = 0.001
 _FETCH_SECONDS = 0.05  # between looks at the documents that clients may still fetch
@@ -104,8 +105,16 @@ def _serve(
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_CLOSE_SECONDS,
-        http=limited_connection(_connection_limits(settings), observer, table, for_pages=bool(settings.cors_origins)),
-        ws="none",
+        http=limited_connection(
+            _connection_limits(settings),
+            observer,
+            table,
+            for_pages=bool(settings.cors_origins),
+            websocket_paths=(b"/v1/live",) if "live" in settings.protocols else (),
+        ),
+        ws="websockets-sansio",
+        ws_max_size=_MAX_MESSAGE_BYTES,
+        ws_per_message_deflate=False,  # a message is a line
         ssl_context_factory=None if certificate is None else lambda *_: certificate.context,
     )
     admin = None
@@ -226,6 +235,7 @@ class _DrainingServer(uvicorn.Server):
         state = self._state
         state.draining = True
         state.models.stopped.set()
+        state.live.end_all("draining")
         _log.info("draining", extra={"requests": state.num_in_flight, "documents": state.documents.num_unfinished})
         drained, urged = asyncio.create_task(self._drain()), asyncio.create_task(self._was_urged.wait())
         await asyncio.wait(

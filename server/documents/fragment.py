@@ -12,6 +12,8 @@ from typing import TypeVar
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from server.text.readers.units import DIVIDER
+
 
 @dataclass(frozen=True, slots=True)
 class Atom:
@@ -54,10 +56,23 @@ def as_window(fragments: list[Fragment], *, is_held: bool) -> list[Fragment]:
     return AllFragments(fragments) if is_held else fragments
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentCounts:
+    """Texts that differ from their source; captions that were joined, cuts that divided their translations again, and
+    captions with more characters than can be read in their time.
+    """
+
+    num_translated: int = 0
+    captions_joined: int = 0
+    caption_cuts: int = 0
+    captions_too_fast: int = 0
+
+
 # Yields fragments and receives their translations. A document that is small enough to be held yields `AllFragments`.
 Rewrite = Generator[list[Fragment], list[Fragment], None]
-# The same, and returns the number of translations that it did not write, if there may be any.
-CheckedRewrite = Generator[list[Fragment], list[Fragment], int | None]
+# The same, and returns what to add to the counts of the document: `num_translated` is negative for translations that it
+# did not write.
+CountedRewrite = Generator[list[Fragment], list[Fragment], DocumentCounts | None]
 # Yields the fragments of one file of an archive, receives their translations, and returns the new content of the file.
 # Takes the content, the name, and whether the fragments must be yielded at once.
 RewritePart = Callable[[bytes, str, bool], Generator[list[Fragment], list[Fragment], bytes]]
@@ -88,6 +103,11 @@ def num_characters(fragment: Fragment) -> int:
     if len(fragment) == 1 and isinstance(fragment[0], str):  # most are plain texts
         return len(fragment[0])
     return sum(map(len, texts_in(fragment)))
+
+
+def num_texts(fragment: Fragment) -> int:
+    """Return the number of texts of a document in a fragment: one, but for captions that are translated together."""
+    return 1 + sum(text.count(DIVIDER) for text in texts_in(fragment))
 
 
 def has_words(fragment: Fragment) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol, Self, TypeVar
 
 from server.documents.formats.registry import DocumentFormat
-from server.documents.fragment import Fragment, from_html, plain_texts, to_html, with_plain_texts
+from server.documents.fragment import DocumentCounts, Fragment, from_html, plain_texts, to_html, with_plain_texts
 from server.documents.input.limits import FileLimits
 from server.documents.report import DocumentReport
 from server.documents.steps import DocumentSize, DocumentSteps
@@ -52,8 +52,8 @@ class RewriteSteps(Protocol):
     """A document that is read and written step by step, in this process or in another."""
 
     @property
-    def num_translated(self) -> int:
-        """Number of texts that differ from their source. Complete at the end."""
+    def counts(self) -> DocumentCounts:
+        """Counts of the document so far."""
         ...
 
     async def measure(self) -> DocumentSize:
@@ -78,9 +78,9 @@ class InProcessRewrite:
         self._steps.close()
 
     @property
-    def num_translated(self) -> int:
-        """Number of texts that differ from their source."""
-        return self._steps.num_translated
+    def counts(self) -> DocumentCounts:
+        """Counts of the document so far."""
+        return self._steps.counts
 
     async def measure(self) -> DocumentSize:
         """Read the whole document and return its size."""
@@ -106,7 +106,7 @@ async def translate_document(
     fragments = await steps.advance(None)
     while fragments is not None:
         fragments = await steps.advance(await work.translate(fragments))
-    translate.report.num_translated = steps.num_translated
+    translate.report.counts = steps.counts
     translate.finish()
 
 

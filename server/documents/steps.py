@@ -4,18 +4,54 @@ Both `rewriting` (in this process) and `isolation` (in another) drive a format t
 """
 
 import operator
+import re
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import regex
 
 from server.documents.formats.registry import DocumentFormat
-from server.documents.fragment import AllFragments, CheckedRewrite, Fragment, joined, num_characters, texts_in
-from server.documents.input.density import PARAGRAPHS
-from server.documents.input.limits import FileLimits
-from server.documents.markup.messages import FragmentParts, fragment_parts
+from server.documents.fragment import (
+    AllFragments,
+    CountedRewrite,
+    DocumentCounts,
+    Fragment,
+    has_words,
+    joined,
+    num_characters,
+    num_texts,
+    texts_in,
+)
+from server.documents.input.limits import PARAGRAPHS, FileLimits
 from server.interface.errors import DocumentTooComplex, InvalidDocument
+from server.text.readers.icu_messages import message_parts
+
+_NODE = "\N{OBJECT REPLACEMENT CHARACTER}"
+_NODES = re.compile(f"({_NODE})")
+
+# Whether a part is translated, and the part; joined they are the paragraph.
+FragmentParts = list[tuple[bool, Fragment]]
+
+
+def fragment_parts(fragment: Fragment) -> FragmentParts:
+    """Divide a paragraph into texts to translate and the syntax of messages between them; most are one text.
+
+    An element may stand in a branch, and syntax that is divided by one is text.
+    """
+    texts = [node for node in fragment if isinstance(node, str)]
+    if not any("{" in text for text in texts) or any(_NODE in text for text in texts):
+        return [(True, fragment)]
+    parts = message_parts("".join(node if isinstance(node, str) else _NODE for node in fragment))
+    if len(parts) == 1:
+        return [(True, fragment)]
+    nodes = iter([node for node in fragment if not isinstance(node, str)])
+    divided = [
+        (is_text, joined(next(nodes) if piece == _NODE else piece for piece in _NODES.split(part)))
+        for is_text, part in parts
+    ]
+    return [(is_text and has_words(part), part) for is_text, part in divided]
+
 
 # Characters of markup, placeholders and symbols, and ends of sentences: each takes the text pipeline 15 to 100 µs, a
 # letter far less. Texts of 230 real documents have at most one in 10 characters, those full of HTML; hostile ones one
@@ -36,8 +72,7 @@ class DocumentSize:
 class DocumentSteps:
     """Rewriting of one document from file to file. A small document is read once, any other first to measure it.
 
-    No window has a fragment twice: equal paragraphs get one translation. `num_translated` counts the texts that their
-    translation has changed so far.
+    No window has a fragment twice: equal paragraphs get one translation. `counts` are those so far.
     """
 
     def __init__(self, source: Path, sink: Path, kind: DocumentFormat, limits: FileLimits) -> None:
@@ -46,11 +81,11 @@ class DocumentSteps:
         self._kind = kind
         self._limits = limits
         self._files = ExitStack()
-        self._steps: CheckedRewrite | None = None
+        self._steps: CountedRewrite | None = None
         self._is_read = False  # and `_window` has all of its fragments
         self._window: list[Fragment] = []
         self._parts: list[FragmentParts] = []  # of its fragments
-        self.num_translated = 0
+        self.counts = DocumentCounts()
 
     def close(self) -> None:
         """Close the files."""
@@ -90,15 +125,17 @@ class DocumentSteps:
                 joined(node for is_text, part in parts for node in (translation_of[part] if is_text else part))
                 for parts in self._parts
             ]
-            self.num_translated += sum(map(operator.ne, given, self._window))
+            changed = sum(num_texts(text) for text, new in zip(self._window, given, strict=True) if text != new)
+            self._count(DocumentCounts(num_translated=changed))
         return self._next_texts(given)
 
     def _texts(self) -> list[Fragment]:
         """Return the different texts of the window."""
         return list(dict.fromkeys(part for parts in self._parts for is_text, part in parts if is_text))
 
-    def _begin(self, *, is_written: bool) -> CheckedRewrite:
+    def _begin(self, *, is_written: bool) -> CountedRewrite:
         self._files.close()
+        self.counts = DocumentCounts()
         read = self._files.enter_context(self._source.open("rb"))
         written = self._files.enter_context(self._sink.open("wb")) if is_written else None
         self._steps = self._files.enter_context(closing(self._kind.rewrite(read, written, self._limits)))
@@ -110,13 +147,16 @@ class DocumentSteps:
         try:
             self._window = next(steps) if translations is None else steps.send(translations)
         except StopIteration as end:
-            self.num_translated -= end.value or 0
+            self._count(end.value or DocumentCounts())
             self._window, self._parts = [], []
             return None
         except RecursionError:
             raise InvalidDocument("the document is nested too deeply") from None
         self._parts = list(map(fragment_parts, self._window))
         return self._texts()
+
+    def _count(self, more: DocumentCounts) -> None:
+        self.counts = DocumentCounts(*map(operator.add, astuple(self.counts), astuple(more)))
 
 
 class _Amount:
@@ -129,7 +169,7 @@ class _Amount:
 
     def add(self, window: list[Fragment], fragments: list[Fragment]) -> None:
         """Add a window with its different texts; raises `DocumentTooComplex` for a paragraph that is too long."""
-        self._num_texts += len(window)
+        self._num_texts += sum(map(num_texts, window))
         lengths = list(map(num_characters, fragments))
         if (longest := max(lengths, default=0)) > self._limits.max_paragraph_characters:
             begin = next(filter(str.strip, texts_in(fragments[lengths.index(longest)]))).strip()[:40]

@@ -45,7 +45,7 @@ def document_translation(
     into = service.check(request, source, target)
     counted, report = blocks or DetectedBlocks(), DocumentReport()
     # The limit on texts of a request does not apply: documents are cut into small blocks here.
-    request = replace(request, size_is_checked=True, in_background=True)
+    request = replace(request, size_is_checked=True, joins_lines=False, in_background=True)
 
     async def translate(texts: Sequence[str], request: TranslationRequest) -> list[str]:
         language = source

@@ -11,15 +11,14 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cache_moves import CacheMoves
+from kernels.cache_rows import CacheMoves
 from server.engine.decoding.forced_search import ForcedSearch
+from server.engine.decoding.native_search import RowSearch
 from server.engine.decoding.registry import FORCED, SearchKind
 from server.engine.decoding.request_decoder import RequestDecoder
-from server.engine.decoding.request_rows import StepOutputs
-from server.engine.decoding.row_search import RowSearch
 from server.engine.decoding.search import Choice, Search, SearchLimits
 from server.engine.kv_cache import CrossKeysValues, RowIndices
-from server.engine.model_runner import NO_ROWS, ModelRunner
+from server.engine.model_runner import NO_ROWS, ModelRunner, StepOutputs
 from server.interface.errors import EngineFailed
 from server.interface.request import Completion, FinishReason, Request
 

@@ -26,10 +26,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from server.engine.batch import Batch, SearchGroup, failed_completions, sorted_logit_rows
-from server.engine.decoding.request_rows import StepOutputs
 from server.engine.decoding.search import SearchLimits
 from server.engine.kv_cache import CrossKeysValues
-from server.engine.model_runner import NO_ROWS, ModelRunner
+from server.engine.model_runner import NO_ROWS, ModelRunner, StepOutputs
 from server.engine.scheduler import AdmissionSource
 from server.interface.request import Completion, FinishReason, Hypothesis, Request, SentenceParams, Timings
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from bundle.manifest import Shapes
 from bundle.tensors import INT8_CACHE_STEP
-from kernels.cache_moves import SOURCE_PLACE_UNIT, CacheMoves
-from kernels.cache_rows import RowCopier, children_in_rows
+from kernels.cache_rows import SOURCE_PLACE_UNIT, CacheMoves, RowCopier, children_in_rows
 
 RowIndices = NDArray[np.intp]
 
@@ -151,7 +150,7 @@ class KVCache:
     what is there already. It has real numbers where the caches have int8.
 
     `is_native`: the native operators read the cache. All heads of a position are side by side in memory then, so that
-    a short sentence touches few pages (see kernels/cache_order.py), and the beams of a request share its source:
+    a short sentence touches few pages (see kernels/layout.py), and the beams of a request share its source:
     `sources` has the row of `cross_cache` that each reads, and nothing reads `last_cross`.
 
     With a recurrent decoder, `self_cache` has no positions, and `states` [layers, rows, 1, state_width] are the states

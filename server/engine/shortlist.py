@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bundle.loading import Bundle
+from bundle.manifest import TARGET_VOCABULARY_FILE
 from bundle.shortlist import Shortlist, read_shortlist
 from bundle.tensors import SHORTLIST_FILE
-from bundle.tokenizer_files import TARGET_VOCABULARY_FILE
-from kernels.listed_tokens import IS_AVAILABLE, TokenUnion
+from kernels.candidates import IS_AVAILABLE, TokenUnion
 from server.engine.kv_cache import KVCache, lazy_zeros
 from server.interface.request import TokenIds
 

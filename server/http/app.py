@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from fastapi_offline import FastAPIOffline
 
+from server.documents.input.limits import MEGABYTE
 from server.http.middleware.body import BodyLimits
 from server.http.middleware.dispatch import ProtocolDispatch
 from server.http.middleware.gate import (
@@ -75,7 +76,10 @@ def create_app(
             tasks = [
                 asyncio.create_task(watch_event_loop(server.metrics.loop_lagged)),
                 asyncio.create_task(server.models.unload_idle()),
+                asyncio.create_task(server.live.watch()),
             ]
+            if server.memory_jobs is not None:
+                tasks.append(asyncio.create_task(server.memory_jobs.run()))
             if server.key_gate is not None:
                 tasks.append(asyncio.create_task(server.key_gate.run()))
             yield
@@ -106,6 +110,8 @@ def create_app(
         _add_routes(app, router)
     if "native" in settings.protocols:
         _add_routes(app, page.router)  # it calls /v1
+        if "live" in settings.protocols:
+            _add_routes(app, page.live_router)
     upload_bytes = settings.document_options.limits.max_file_bytes + settings.max_body_bytes  # and the other fields
     upload_paths = [path for protocol in protocols for path in protocol.upload_paths]
     admission = Admission(server, protocols)
@@ -128,6 +134,11 @@ def create_app(
         upload_bytes=dict.fromkeys(upload_paths, upload_bytes),
         memory=server.body_memory,
         max_values=_MAX_JSON_VALUES + settings.max_texts,
+        raw_bytes={
+            path: settings.max_memory_megabytes * MEGABYTE
+            for protocol in protocols
+            for path in protocol.raw_upload_paths
+        },
     )
     if settings.cors_origins:
         app.add_middleware(

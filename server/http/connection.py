@@ -3,11 +3,14 @@
 import asyncio
 import logging
 import select
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from server.http.connection_table import ConnectionTable
 from server.http.rejections import MALFORMED, TOO_MANY_CONNECTIONS, Rejection, as_bytes, rejection_of_head, too_long
@@ -45,6 +48,18 @@ class _Phase(Enum):
     BODY = "body"
 
 
+class LimitedWebSocket(WebSocketsSansIOProtocol):
+    """uvicorn's WebSocket, which takes the place of a connection in its table."""
+
+    on_lost: Callable[[], None] | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Free the place."""
+        super().connection_lost(exc)
+        if self.on_lost is not None:
+            self.on_lost()
+
+
 class LimitedConnection(HttpToolsProtocol):
     """uvicorn's connection with `limits`. Subclasses made by `limited_connection` have values for these attributes."""
 
@@ -52,6 +67,7 @@ class LimitedConnection(HttpToolsProtocol):
     metrics: Metrics
     table: ConnectionTable
     for_pages: bool
+    websocket_paths: Collection[bytes]
 
     _phase = _Phase.IDLE
     _num_received = 0  # bytes since the connection was opened
@@ -68,6 +84,7 @@ class LimitedConnection(HttpToolsProtocol):
     _write_timer: asyncio.TimerHandle | None = None
     _unsent_bytes = 0  # when the write timer was last started
     _watch_timer: asyncio.TimerHandle | None = None
+    _socket: LimitedWebSocket | None = None  # that the connection has become
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start waiting for a request."""
@@ -112,6 +129,9 @@ class LimitedConnection(HttpToolsProtocol):
         for start in range(0, len(data), _PIECE_BYTES):
             if self._is_rejected or self.transport.is_closing():
                 return
+            if self._socket is not None:
+                self._socket.data_received(data[start:])
+                return
             if self.pipeline:
                 self._unparsed = data[start:]
                 self._pause_reading()
@@ -140,7 +160,11 @@ class LimitedConnection(HttpToolsProtocol):
         try:
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade as upgrade:
-            self._feed_without_upgrade(piece[upgrade.args[0] :])
+            rest = piece[upgrade.args[0] :]
+            if self._opens_websocket:
+                self._become_websocket(rest)
+            else:
+                self._feed_without_upgrade(rest)
             return
         except httptools.HttpParserError:
             self._reject(self._rejection or MALFORMED)
@@ -150,6 +174,27 @@ class LimitedConnection(HttpToolsProtocol):
         allowed = self.limits.max_head_bytes + _MAX_FRAMING_RATIO * self._body_bytes
         if self._phase is not _Phase.IDLE and self._framing_bytes > allowed:
             self._reject(too_long(self.limits.max_head_bytes, is_trailer=self._phase is _Phase.BODY))
+
+    @property
+    def _opens_websocket(self) -> bool:
+        """Whether the request asks for a WebSocket where there is one, and no other is in progress."""
+        wants = any(name == b"upgrade" and value.lower() == b"websocket" for name, value in self.headers)
+        is_served = self.ws_protocol_class is not None and self.url.partition(b"?")[0] in self.websocket_paths
+        return wants and is_served and self._running is None and not self.pipeline
+
+    def _become_websocket(self, rest: bytes) -> None:
+        """Leave the connection to a WebSocket, whose own limits hold from now on."""
+        for timer in (self._read_timer, self._write_timer, self._watch_timer):
+            _cancel(timer)
+        self.connections.discard(self)
+        self._socket = socket = LimitedWebSocket(self.config, self.server_state, self.app_state)
+        socket.on_lost = partial(self.table.remove, self)
+        self.table.set_idle(self, is_idle=False)
+        head = [b"%s %s HTTP/1.1" % (self.parser.get_method(), self.url)]
+        head += [b"%s: %s" % header for header in self.headers]
+        self.transport.set_protocol(socket)
+        socket.connection_made(self.transport)
+        socket.data_received(b"\r\n".join((*head, b"", rest)))
 
     def _feed_without_upgrade(self, rest: bytes) -> None:
         """Parse the request again without its upgrade, which a server may ignore (RFC 9110, section 7.8).
@@ -314,8 +359,13 @@ def _cancel(timer: asyncio.TimerHandle | None) -> None:
 
 
 def limited_connection(
-    limits: ConnectionLimits, metrics: Metrics, table: ConnectionTable, for_pages: bool = False
+    limits: ConnectionLimits,
+    metrics: Metrics,
+    table: ConnectionTable,
+    for_pages: bool = False,
+    websocket_paths: Collection[bytes] = (),
 ) -> type[LimitedConnection]:
     """Return the connection class for a server with these limits; with `for_pages`, web pages can read its errors."""
     shared = {"limits": limits, "metrics": metrics, "table": table, "for_pages": for_pages}
+    shared["websocket_paths"] = websocket_paths
     return type("LimitedConnection", (LimitedConnection,), shared)

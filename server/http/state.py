@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -15,6 +16,9 @@ from server.documents.jobs import FinishedDocument
 from server.http.unread_bytes import UnreadBytes
 from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining, QueueFull
+from server.live.session import LiveSessions
+from server.memory.jobs import JobRunner, Jobs
+from server.memory.store import MemoryStore, Quota
 from server.operations.activity import Activity
 from server.operations.api_keys.key_file import ApiKey
 from server.operations.api_keys.key_gate import Charge, KeyGate
@@ -47,6 +51,8 @@ class ServerState:
     router: Router | None = None
     translation_service: TranslationService | None = None
     glossaries: GlossaryStore | None = None
+    memories: MemoryStore | None = None  # None: the server has no translation memories
+    memory_jobs: JobRunner | None = None
     num_characters_billed: int = 0  # since the start; nothing is billed, but DeepL's clients request the number
     draining: bool = False
     num_in_flight: int = 0  # HTTP requests received and not yet answered
@@ -55,6 +61,7 @@ class ServerState:
     tracing: Tracing | None = field(init=False)  # None: no traces are recorded
     documents: DocumentStore = field(init=False)
     models: ModelSet = field(init=False)
+    live: LiveSessions = field(init=False)
     activity: Activity = field(default_factory=Activity)
     unread: UnreadBytes = field(init=False)  # responses being sent
     expected: UnreadBytes = field(init=False)  # responses with many details whose requests are running
@@ -74,6 +81,8 @@ class ServerState:
         self.glossary_memory = UnreadBytes(glossary_bytes, "glossaries in requests")
         self.models = ModelSet(self.settings, ModelLoader(self.settings, self.metrics), self._serve_with)
         self.documents = DocumentStore(self.settings.document_options, self._document_finished)
+        self.live = LiveSessions(self.settings.max_live_sessions, self.settings.live_idle_seconds, time.monotonic)
+        self.metrics.watch_live_sessions(self.live.__len__)
         self.metrics.watch_documents(self.documents.__len__)
 
     @property
@@ -87,6 +96,8 @@ class ServerState:
         await self.models.stop()
         if self.glossaries is not None:
             self.glossaries.close()
+        if self.memories is not None:
+            await asyncio.to_thread(self.memories.close)
         if self.key_gate is not None:
             await asyncio.to_thread(self.key_gate.close)
         if self.tracing is not None:
@@ -96,6 +107,11 @@ class ServerState:
         """Serve translations with `engines` from now on."""
         max_bytes = self.settings.max_glossary_megabytes * MEGABYTE
         self.glossaries = GlossaryStore(self.settings.glossary_file, max_bytes, self.settings.documents_folder)
+        if (path := self.settings.memory_file) is not None:
+            quota = Quota(self.settings.max_memory_segments, self.settings.max_memory_megabytes * MEGABYTE)
+            self.memories, self.memory_jobs = MemoryStore(path, quota), JobRunner(path, quota)
+            if Jobs(self.memories).has_work:
+                self.memory_jobs.start()
         self.models.open(engines)
         self.metrics.watch(self.models.engines)
 

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ClientLimits:
-    """Limits of one client beside those of the server. None is no limit.
+    """Limits of one client in addition to those of the server. None means no limit.
 
-    `waiting_sentences` are those in the queue of a model, `documents` are queued, in progress and stored ones.
+    `waiting_sentences` are those in the queue of a model, `documents` are queued, in progress and stored ones. Texts of
+    a client that `joins_lines` are lines of one text, unless a request tells otherwise.
     """
 
     waiting_sentences: int | None = None
     documents: int | None = None
+    joins_lines: bool = False
 
 
 NO_LIMITS = ClientLimits()

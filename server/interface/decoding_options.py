@@ -1,25 +1,99 @@
 """Decoding options. Each is declared once: type, range, default, description, and the searches that it applies to.
 
 Request bodies inherit these fields, `kvasir translate` has a flag for each, and docs/options.md is printed from them.
+`check_options` checks options against each other and the request; their ranges are checked when they are created.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Final, Self
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Flag, auto
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from server.interface.detail_options import DetailOptions
-from server.interface.option_metadata import (
-    ALTERNATIVES,
-    BEAM,
-    GREEDY,
-    RESOLVED,
-    SAMPLING,
-    Applies,
-    SearchMode,
-)
-from server.interface.text_options import TextOptions
+from server.interface.errors import InvalidRequest
+
+
+class SearchMode(Flag):
+    """How a request searches for its translations."""
+
+    GREEDY = auto()
+    BEAM = auto()
+    SAMPLING = auto()
+    ALTERNATIVES = auto()  # different first tokens, each continued greedily
+
+
+GREEDY, BEAM, SAMPLING, ALTERNATIVES = SearchMode
+
+
+@dataclass(frozen=True, slots=True)
+class Applies:
+    """The search modes that an option has an effect in, and the options that it cannot be combined with."""
+
+    modes: SearchMode
+    excludes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Marks an option that reaches the engine as a field of `SentenceParams`.
+
+    The options inside `SentenceParams` hold its default instead, so that equal sentences of different requests are
+    equal to the sentence cache.
+    """
+
+
+RESOLVED: Final = Resolved()
+
+
+MAX_LENGTH_PENALTY = 10.0  # of either sign
+
+
+class DetailOptions(BaseModel):
+    """Decoding options that apply to given translations as well: the score, and details of tokens."""
+
+    # Strict: a client that sends true or "4" for a number has a bug, which a conversion would hide.
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+    length_penalty: Annotated[
+        float,
+        Field(
+            ge=-MAX_LENGTH_PENALTY,
+            le=MAX_LENGTH_PENALTY,
+            description="exponent of the length in the score of a hypothesis; above 0 favours longer translations",
+        ),
+    ] = 1.0
+    return_token_scores: Annotated[bool, Field(description="return the log-probability of each token")] = False
+    num_token_alternatives: Annotated[
+        int, Field(ge=0, le=10, description="number of most likely tokens to return at each position")
+    ] = 0
+    return_alignments: Annotated[
+        bool, RESOLVED, Field(description="return the source token that each target token attends to most")
+    ] = False
+    return_attention: Annotated[
+        bool, RESOLVED, Field(description="return all cross-attention weights, target tokens by source tokens")
+    ] = False
+    alignment_layer: Annotated[
+        int, RESOLVED, Field(description="decoder layer of alignments and attention, counted from 0; -1 is the last")
+    ] = -1
+    alignment_heads: Annotated[
+        tuple[int, ...],
+        Field(strict=False, max_length=64, description="heads of that layer to average; by default all"),
+    ] = ()
+
+    @property
+    def wants_details(self) -> bool:
+        """Whether the answer has anything for each token."""
+        return bool(
+            self.return_token_scores or self.num_token_alternatives or self.return_alignments or self.return_attention
+        )
+
+
+# What becomes of a text that is in the target language.
+KeepOrTranslate = Literal["keep", "translate"]
+OnLowQuality = Literal["flag", "keep_source"]
+
 
 MAX_BEAM_SIZE = 8  # on any server
 MAX_SEED = 2**53 - 1  # JSON readers that keep numbers as doubles read integers exactly up to here
@@ -38,9 +112,51 @@ def _check_phrase(phrase: str) -> str:
 Phrase = Annotated[str, Field(min_length=1, max_length=MAX_PHRASE_CHARACTERS), AfterValidator(_check_phrase)]
 
 
-class DecodingOptions(TextOptions):
+class DecodingOptions(DetailOptions):
     """All decoding options of a request. Without any, the server's default search decodes each sentence."""
 
+    localize_numbers: Annotated[
+        bool,
+        RESOLVED,
+        Field(
+            description="write grouped numbers that a model copied, such as 20,000, with the separators of the target "
+            "language; false returns them as the model wrote them"
+        ),
+    ] = True
+    split: Annotated[
+        bool, RESOLVED, Field(description="divide texts into sentences; false decodes each text as one sentence")
+    ] = True
+    if_already_target: Annotated[
+        KeepOrTranslate | None,
+        RESOLVED,
+        Field(description="texts that are in the target language already; by default as the server is set: `keep`"),
+    ] = None
+    repair: Annotated[
+        bool | None,
+        RESOLVED,
+        Field(
+            description="decode a sentence again if its translation lacks something, where the bundle has repairs; by "
+            "default as the server is set: true"
+        ),
+    ] = None
+    return_quality: Annotated[
+        bool,
+        RESOLVED,
+        Field(description="return the quality of each translation and of its sentences, 0 to 1; see docs/quality.md"),
+    ] = False
+    min_quality: Annotated[
+        float | None,
+        RESOLVED,
+        Field(ge=0, le=1, description="quality of a sentence below which on_low_quality applies; by default none"),
+    ] = None
+    on_low_quality: Annotated[
+        OnLowQuality | None,
+        RESOLVED,
+        Field(
+            description="sentences with a quality below min_quality: name them, or keep their source; by default as "
+            "the server is set: `flag`"
+        ),
+    ] = None
     beam_size: Annotated[
         int | None,
         RESOLVED,
@@ -266,3 +382,57 @@ _RESOLVED_NAMES: Final = frozenset(
     name for name, field in DecodingOptions.model_fields.items() if RESOLVED in field.metadata
 )
 SAMPLING_NAMES: Final = tuple(name for name in DecodingOptions.model_fields if applies(name) == Applies(SAMPLING))
+
+
+def check_options(options: DecodingOptions, beam_size: int, max_new_tokens: int, num_texts: int) -> None:
+    """Raise `InvalidRequest` for two options that contradict each other, or one that contradicts the request.
+
+    `beam_size` and `max_new_tokens` are the values in force, which may be defaults of the server or the model.
+    """
+    if options is NO_OPTIONS:
+        return
+    for problems in (_not_applicable, _contradictory_values):
+        for problem in problems(options, beam_size):
+            raise InvalidRequest(problem)
+    if isinstance(options.target_prefix, tuple) and len(options.target_prefix) != num_texts:
+        raise InvalidRequest(
+            f"`target_prefix` has {len(options.target_prefix)} entries for {num_texts} texts; "
+            "give one for each text, or one for all"
+        )
+    if options.min_new_tokens >= max_new_tokens:
+        raise InvalidRequest(
+            "`min_new_tokens` must be below `max_new_tokens`, which counts the end of the sentence. "
+            f"Given: min_new_tokens is {options.min_new_tokens}, max_new_tokens is {max_new_tokens}"
+        )
+
+
+def _not_applicable(options: DecodingOptions, beam_size: int) -> Iterator[str]:
+    """Yield a message for each option that has no effect in this search, or excludes another one."""
+    changed = options.changed()
+    mode = options.search_mode(beam_size)
+    chosen_by = next((name for name in SAMPLING_NAMES if name in changed), "return_alternatives")
+    if options.decodes_independently and (options.beam_size or 1) > 1:
+        yield f"`{chosen_by}` cannot be combined with a beam_size of {options.beam_size}: it does not use beams"
+    for name in changed:
+        applicable = applies(name)
+        if applicable is None:
+            continue
+        if not mode & applicable.modes:
+            if mode is GREEDY:
+                yield f"`{name}` needs a beam_size of 2 or more. Given: {beam_size}"
+            else:
+                yield f"`{chosen_by}` cannot be combined with `{name}`"
+        for other in applicable.excludes:
+            if other in changed:
+                yield f"`{name}` cannot be combined with `{other}`"
+
+
+def _contradictory_values(options: DecodingOptions, beam_size: int) -> Iterator[str]:
+    """Yield a message for each two options whose values contradict each other."""
+    groups = options.num_beam_groups
+    if not options.decodes_independently and beam_size % groups:
+        yield f"`num_beam_groups` must divide beam_size. Given: num_beam_groups is {groups}, beam_size is {beam_size}"
+    if options.diversity_penalty and groups == 1:
+        yield f"`diversity_penalty` is {options.diversity_penalty:g}; set `num_beam_groups` to 2 or more to use it"
+    if both := set(options.required_phrases) & set(options.suppress_phrases):
+        yield f"`required_phrases` and `suppress_phrases` both have {min(both)!r}; remove it from one of them"

@@ -29,6 +29,8 @@ KvasirError
 └── EngineFailed          the decoder step of this request failed: a defect, or a broken device
 """
 
+import errno
+import sqlite3
 from collections.abc import Mapping
 
 
@@ -203,3 +205,14 @@ class EngineFailed(KvasirError):
     """The decoder step of this request failed; the log has the cause."""
 
     code = "engine_failed"
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def means_storage_full(error: BaseException | None) -> bool:
+    """Return whether an error of a file or of a database means that it cannot grow."""
+    if isinstance(error, sqlite3.Error):
+        # Beyond a quota of the process, SQLite reports an error of the write.
+        return getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
+    return isinstance(error, OSError) and error.errno in _FULL

@@ -1,11 +1,28 @@
-"""Interruption of work in threads, which cannot be cancelled from outside: the work checks whether it is still needed.
+"""Long work that does not hold others up: chunks on the event loop, and checks in threads whether it is still needed.
 
-A check is part of the context, so that functions at any depth call `checkpoint` without a parameter.
+A thread cannot be cancelled from outside. A check is part of the context, so that functions at any depth call
+`checkpoint` without a parameter.
 """
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
+
+
+async def yielding_chunks(items: Sequence[_Item], size: int) -> AsyncIterator[Sequence[_Item]]:
+    """Yield parts of `size` items, and let other tasks run before each part but the first.
+
+    Choose `size` for a few milliseconds of work.
+    """
+    for begin in range(0, len(items), size):
+        if begin:
+            await asyncio.sleep(0)
+        yield items[begin : begin + size]
+
 
 _check: ContextVar[Callable[[], None] | None] = ContextVar("interruption_check", default=None)
 

@@ -7,9 +7,7 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from server.interface.decoding_options import DecodingOptions
-from server.interface.detail_options import DetailOptions
-from server.interface.option_metadata import BEAM, SAMPLING, Applies
+from server.interface.decoding_options import BEAM, SAMPLING, Applies, DecodingOptions, DetailOptions
 
 _INTRODUCTION = """\
 # Decoding options

@@ -141,7 +141,7 @@ class Metrics:
         )
         self._kept_sentences = Counter(
             "kvasir_kept_sentences_total",
-            "Texts and sentences whose source was kept. reason: no_words, already_in_target_language or low_quality.",
+            "Texts and sentences that were left untranslated. reason: no_words, already_in_target_language or low_quality.",
             ("reason",),
             registry=registry,
         )
@@ -153,7 +153,7 @@ class Metrics:
         )
         self._low_quality = Counter(
             "kvasir_low_quality_sentences_total",
-            "Sentences with a quality below min_quality, flagged or kept.",
+            "Sentences with a quality below min_quality, flagged or left untranslated.",
             registry=registry,
         )
         self._documents = Counter(
@@ -161,6 +161,9 @@ class Metrics:
             "Documents finished. outcome: done, error or cancelled.",
             ("format", "outcome"),
             registry=registry,
+        )
+        self._live_seconds = self._seconds(
+            "kvasir_live_seconds", "Time from input of a live session until it is translated."
         )
         self._loop_lag_seconds = self._seconds(
             "kvasir_event_loop_lag_seconds", "Delay of a timer in the event loop, measured four times a second."
@@ -243,6 +246,14 @@ class Metrics:
         """Read the number of documents from `count` at every scrape."""
         documentation = "Documents queued, in progress and stored."
         Gauge("kvasir_documents_held", documentation, registry=self._registry).set_function(count)
+
+    def watch_live_sessions(self, count: Callable[[], int]) -> None:
+        """Read the number of live sessions from `count` at every scrape."""
+        Gauge("kvasir_live_sessions", "Live sessions.", registry=self._registry).set_function(count)
+
+    def live_translated(self, seconds: float) -> None:
+        """Record the time from input of a live session until it was translated."""
+        self._live_seconds.observe(seconds)
 
     def watch_certificate(self, expiry_seconds: Callable[[], float]) -> None:
         """Read the end of the TLS certificate, in seconds since 1970, from `expiry_seconds` at every scrape."""

@@ -11,8 +11,9 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from server.documents.input.limits import MEGABYTE, FileLimits
 from server.documents.isolation.process import ProcessLimits
 from server.documents.job_store import StoreOptions
-from server.interface.decoding_options import MAX_BEAM_SIZE
-from server.interface.text_options import KeepOrTranslate, OnLowQuality
+from server.interface.decoding_options import MAX_BEAM_SIZE, KeepOrTranslate, OnLowQuality
+from server.memory.store import DEFAULT_MAX_BYTES as DEFAULT_MEMORY_BYTES
+from server.memory.store import DEFAULT_MAX_SEGMENTS
 from server.operations.cpu_count import usable_cpus
 from server.operations.defaults import DEFAULT_MODEL, DEFAULT_PIVOT
 from server.operations.network import UNIX_CLIENT, is_loopback, is_network
@@ -29,6 +30,7 @@ _READ_ELSEWHERE = (
 
 ProtocolName = Literal[
     "native",
+    "live",
     "libretranslate",
     "deepl",
     "deeplx",
@@ -116,6 +118,22 @@ class Settings(BaseSettings):
             "megabytes each",
         ),
     ] = DEFAULT_GLOSSARY_BYTES // MEGABYTE
+    memory_file: Annotated[
+        Path | None,
+        Field(description="SQLite file of translation memories, created if missing; unset: the server has none"),
+    ] = None
+    max_memory_segments: Annotated[
+        int,
+        Field(ge=1, le=100_000_000, description="segments in all translation memories of an API key; more receive 400"),
+    ] = DEFAULT_MAX_SEGMENTS
+    max_memory_megabytes: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=100_000,
+            description="text in all translation memories of an API key, and size of an imported file, in megabytes",
+        ),
+    ] = DEFAULT_MEMORY_BYTES // MEGABYTE
     device: Annotated[
         Device,
         Field(description="where models run: cpu, or cuda (an NVIDIA GPU; needs the `gpu` extra and float16 bundles)"),
@@ -286,6 +304,13 @@ class Settings(BaseSettings):
             "keep their source"
         ),
     ] = "flag"
+    join_lines: Annotated[
+        bool,
+        Field(
+            description="texts of a request are lines of one text, such as captions, in requests without `context`: "
+            "those that one sentence runs over are translated together"
+        ),
+    ] = False
     shortlist: Annotated[
         bool,
         Field(
@@ -362,6 +387,18 @@ class Settings(BaseSettings):
         Path | None,
         Field(description="folder of uploaded and translated documents; unset: the system's temporary folder"),
     ] = None
+    max_live_sessions: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=100_000,
+            description="sessions of live translation, half of them of one client (API key or address); more "
+            "receive 429",
+        ),
+    ] = 200
+    live_idle_seconds: Annotated[
+        float, Field(gt=0, le=604_800, description="seconds without input until a live session ends")
+    ] = 300.0
     max_unread_megabytes: Annotated[
         int,
         Field(
@@ -495,6 +532,7 @@ class Settings(BaseSettings):
             default_beam_size=self.default_beam_size,
             max_timeout_seconds=self.request_timeout_seconds,
             if_already_target=self.if_already_target,
+            joins_lines=self.join_lines,
             repair=self.repair,
             min_quality=self.min_quality,
             on_low_quality=self.on_low_quality,

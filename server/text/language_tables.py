@@ -70,6 +70,7 @@ class LanguageTable:
     address: Address | None = None
     starters: Words = ()  # usually begin a sentence if they have a capital behind a full stop
     conjunctions: Words = ()
+    articles: Words = ()  # those that are one word with a preposition included
     endings: Words = ()  # of nouns and adjectives: a stem with one is nearly always a form of the same word
     second_person: Words = ()  # in every sentence with an address but imperatives
 

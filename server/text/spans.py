@@ -234,10 +234,10 @@ def compile_patterns() -> None:
         _compiled(index)
 
 
-def find_spans(text: str, unknown: UnknownCharacters) -> list[Span]:
-    """Return the spans of a text in their order, without overlaps."""
+def find_spans(text: str, unknown: UnknownCharacters | None = None) -> list[Span]:
+    """Return the spans of a text in their order, without overlaps; those with `unknown` characters too, if given."""
     found = _with_signs(text, _by_form(text)) if _ANY.search(text) else []
-    if unknown.all_known(text):
+    if unknown is None or unknown.all_known(text):
         return found
     # No model reads an unknown character, so nothing with one may be part of a model's input.
     unread = [

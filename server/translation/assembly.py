@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from server.interface.detail_options import DetailOptions
+from server.interface.decoding_options import DetailOptions
 from server.interface.interruption import checkpoint
 from server.interface.request import FinishReason, Hypothesis, TokenIds
 from server.text.joining import between
@@ -26,6 +26,7 @@ from server.translation.types import (
     Phases,
     RepairedSentence,
     SentenceDetails,
+    SentenceMemory,
     TokenScore,
     Translation,
     TranslationRequest,
@@ -97,6 +98,11 @@ def _translation(text: SegmentedText, source: str, request: TranslationRequest, 
         incomplete=tuple(each.written for each in sentences if each.is_incomplete),
         missing_numbers=tuple(dict.fromkeys(number for each in numbers for number in each.missing)),
         invented_numbers=tuple(dict.fromkeys(number for each in numbers for number in each.invented)),
+        memory=()
+        if request.memory is None
+        else tuple(
+            SentenceMemory(each.written, each.memory) for each in sentences if any(map(str.isalpha, each.written))
+        ),
     )
 
 

@@ -17,8 +17,7 @@ from pathlib import Path
 
 from cachetools import LRUCache
 
-from server.interface.errors import InvalidRequest, NotFound, StorageFull, StoreBusy
-from server.interface.storage import is_full
+from server.interface.errors import InvalidRequest, NotFound, StorageFull, StoreBusy, means_storage_full
 from server.text.glossary import Glossary
 
 MAX_GLOSSARIES = 1000
@@ -183,7 +182,7 @@ class GlossaryStore:
                     self._forget_changes()
                     yield
             except sqlite3.OperationalError as error:
-                if is_full(error):
+                if means_storage_full(error):
                     raise StorageFull("the server has no space left for glossaries; delete some") from error
                 raise StoreBusy(f"the file of stored glossaries cannot be used now: {error}; retry later") from error
             except BaseException:

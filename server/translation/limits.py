@@ -3,12 +3,17 @@
 from dataclasses import dataclass
 
 from bundle.manifest import Shapes
-from server.interface.decoding_options import MAX_BEAM_SIZE, DecodingOptions
-from server.interface.detail_options import DetailOptions
+from server.interface.client_identity import limits_of_client
+from server.interface.decoding_options import (
+    MAX_BEAM_SIZE,
+    DecodingOptions,
+    DetailOptions,
+    KeepOrTranslate,
+    OnLowQuality,
+    check_options,
+)
 from server.interface.errors import InvalidRequest, TextTooLong
-from server.interface.option_checks import check_options
 from server.interface.request import Sampling, SentenceParams, num_hypotheses_held
-from server.interface.text_options import KeepOrTranslate, OnLowQuality
 from server.translation.types import TranslationRequest
 
 
@@ -26,6 +31,7 @@ class TranslationLimits:
     min_quality: float | None = None
     on_low_quality: OnLowQuality = "flag"
     shortlist: bool = True
+    joins_lines: bool = False
 
     def keeps_target(self, options: DecodingOptions) -> bool:
         """Return whether texts in the target language stay as they are."""
@@ -54,6 +60,17 @@ class TranslationLimits:
         if self.estimates_quality(options):
             return False
         return self.shortlist if options.shortlist is None else options.shortlist
+
+    def joins(self, request: TranslationRequest) -> bool:
+        """Return whether texts are lines of one text, in which a sentence may go on. Raises `InvalidRequest`."""
+        can_join = request.format != "xml" and not request.options.is_about_whole_texts
+        if request.joins_lines and not can_join:
+            raise InvalidRequest(
+                "`context` lines cannot be combined with format xml, `target_prefix`, `required_phrases`, "
+                "`return_alternatives` and `split` false"
+            )
+        wanted = self.joins_lines or limits_of_client.get().joins_lines
+        return can_join and (wanted if request.joins_lines is None else request.joins_lines)
 
     def check_size(self, request: TranslationRequest) -> None:
         """Raise `InvalidRequest` or `TextTooLong` if a request has too many texts or characters."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from bundle.loading import Bundle
 from server.interface.engine_client import EngineClient
 from server.text.tokenizers.registry import open_tokenizer
+from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.assembly import assemble
 from server.translation.attempts import Attempts, copying_of
 from server.translation.engine_requests import SentenceEncoder
@@ -48,6 +49,16 @@ class Pipeline:
     def bundle(self) -> Bundle:
         """The model that it translates with."""
         return self._engine.bundle
+
+    @property
+    def engine(self) -> EngineClient:
+        """The engine of the model."""
+        return self._engine
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the model."""
+        return self._tokenizer
 
     @property
     def limits(self) -> TranslationLimits:

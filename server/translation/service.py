@@ -22,6 +22,7 @@ from server.text.readers.visible_text import visible_text
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.execution import INLINE_CHARACTERS, PLAIN_TEXTS, Deadline, ThreadRunner, all_or_none, runner_for
 from server.translation.limits import TranslationLimits
+from server.translation.lines import JoinedLines
 from server.translation.router import Route, Router
 from server.translation.text_stream import TextStream
 from server.translation.types import (
@@ -89,13 +90,18 @@ class TranslationService:
         The `stream` receives the texts as they become final. A text that is already in the target language, or in none,
         stays as it is. Raises as `Router.find` and `Pipeline.translate` do.
         """
-        if stream is not None and (request.glossary is not None or request.formality is not None):
+        joins = self._limits.joins(request)
+        if stream is not None and (joins or request.glossary is not None or request.formality is not None):
             # They may change the beginning of a translation once it is complete.
             done = await self.translate(request, source, target)
             for index, translation in enumerate(done.result.translations):
                 stream.add_text(index, translation.text)
             return done
         self._limits.check_size(request)
+        if joins:
+            lines = JoinedLines.of(request.texts)
+            done = await self.translate(lines.request(request), source, target)
+            return lines.divided(done, done.routes[0].target if done.routes else "")
         router = self._router
         with router.in_use():
             return await self._translate(router, request, source, target, stream)

@@ -9,7 +9,7 @@ from itertools import chain
 
 from server.interface.engine_client import EngineClient
 from server.interface.errors import DeadlineExceeded, Draining, EngineFailed
-from server.interface.loop_turns import in_turns
+from server.interface.interruption import yielding_chunks
 from server.interface.request import Completion, FinishReason, Hypothesis, Request, Timings
 from server.translation.execution import Deadline
 from server.translation.types import Phases, TokenCounts, longest, one_after_the_other
@@ -98,7 +98,7 @@ class Submission:
         longest_first = [sorted(block, key=lambda request: len(request.source), reverse=True) for block in blocks]
         by_id: dict[int, Completion] = {}
         completions = await self._engine.generate(list(chain.from_iterable(longest_first)))
-        async for part in in_turns(completions, _SENTENCES_PER_TURN):
+        async for part in yielding_chunks(completions, _SENTENCES_PER_TURN):
             for completion in part:
                 self._check(completion)
                 by_id[completion.request.id] = completion

@@ -5,11 +5,11 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from server.interface.errors import EngineFailed
-from server.interface.loop_turns import in_turns
+from server.interface.interruption import yielding_chunks
 from server.interface.request import Completion, Request
 from server.text.protection.masked_sentence import MaskedSentence, Restored
 from server.text.segmentation.sentences import Segment
@@ -157,7 +157,7 @@ class TextStream:
 
     async def complete(self, completions: Mapping[int, Completion]) -> None:
         """Add completions, by request id: an engine client need not report tokens before."""
-        async for part in in_turns(list(completions.values()), _COMPLETIONS_PER_TURN):
+        async for part in yielding_chunks(list(completions.values()), _COMPLETIONS_PER_TURN):
             for completion in part:
                 if completion.request.on_progress is not None:
                     completion.request.on_progress(completion.hypotheses[0].token_ids, True)
@@ -292,7 +292,7 @@ class TextOutput:
                 continue
             [part, *others] = sentence.parts or (None,)
             if isinstance(part, Restored) and not others and not part.outputs:
-                found.append(Followed(segment))
+                found.append(Followed(replace(segment, text=part.text)))
             elif isinstance(part, Job) and not others and self.is_final(part.part):
                 found.append(Followed(segment, part.request))
             elif isinstance(part, Job) and not others and not part.part.needs_attention:

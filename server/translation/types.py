@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
 from enum import StrEnum
-from typing import Literal, Self
+from typing import Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,36 @@ def _sum(first: Mapping[int, int], second: Mapping[int, int]) -> dict[int, int]:
 
 # html and xml keep their tags; text keeps everything that is not words.
 TextFormat = Literal["text", "html", "xml"]
+TextContext = Literal["none", "lines"]  # of each text: itself, or the texts around it
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMatch:
+    """What a translation memory has for a sentence: `target`, the approved translation of its segment's `source`.
+
+    The `score` is 0 to 100; at 100 `target` is the translation.
+    """
+
+    segment: str
+    score: int
+    target: str
+    source: str
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether `target` is the translation of the sentence."""
+        return self.score == 100
+
+
+class MemoryLookup(Protocol):
+    """A look-up in translation memories. It may block."""
+
+    def find(self, text: str, source: str, target: str, *, is_sentence: bool = True) -> MemoryMatch | None:
+        """Return the best match for a text between these languages; None if none is good enough.
+
+        Only exact ones count for a text that is not a sentence.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +105,9 @@ class TranslationRequest:
     times its source's tokens, and 50 in any case, as far as the model can write them. The form of
     address is `formality` where the translation has one; `formality_is_optional` for target languages without rules.
     With `bypass_cache`
-    every sentence is decoded; none comes from the cache or from another request.
+    every sentence is decoded; none comes from the cache or from another request. Sentences that the `memory` has are
+    not decoded, and similar ones begin as it has them; it is not used for several hypotheses, nor for options about
+    whole texts.
     """
 
     texts: tuple[str, ...]
@@ -92,6 +124,8 @@ class TranslationRequest:
     format: TextFormat = "text"
     markup: MarkupOptions = NO_MARKUP_OPTIONS
     bypass_cache: bool = False
+    joins_lines: bool | None = None  # translate texts together that one sentence runs over; None: as the server does
+    memory: MemoryLookup | None = None
     in_background: bool = False  # part of a document: however short, it is processed in threads
 
     @property
@@ -180,6 +214,22 @@ class SentenceQuality:
     quality: float
 
 
+MemoryUse = Literal["exact", "fuzzy", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceMemory:
+    """What a translation memory had for a sentence: its translation, one of a similar sentence, or nothing."""
+
+    text: str
+    match: MemoryMatch | None
+
+    @property
+    def use(self) -> MemoryUse:
+        """The kind of the match."""
+        return "none" if self.match is None else "exact" if self.match.is_exact else "fuzzy"
+
+
 @dataclass(frozen=True, slots=True)
 class Translation:
     """The translation of one text.
@@ -215,6 +265,7 @@ class Translation:
     quality: float | None = None
     sentence_quality: tuple[SentenceQuality, ...] = ()
     low_quality: tuple[SentenceQuality, ...] = ()
+    memory: tuple[SentenceMemory, ...] = ()  # of all sentences, if one was looked in
 
 
 def counts_of_kept(translations: Iterable[Translation]) -> Mapping[KeepReason, int]:

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bundle.manifest import GenerationTask
-from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
-from server.interface.detail_options import DetailOptions
+from server.interface.decoding_options import NO_OPTIONS, DecodingOptions, DetailOptions
 from server.interface.engine_client import EngineClient
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.interruption import checkpoint

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bundle.loading import Bundle
 from server.interface.engine_client import EngineClient, EngineStatus, SentenceOutcome
 from server.interface.errors import QueueFull
-from server.interface.loop_turns import in_turns
+from server.interface.interruption import yielding_chunks
 from server.interface.request import (
     Completion,
     FinishReason,
@@ -306,8 +306,8 @@ DEFAULT_MAX_BYTES = 64_000_000
 _USEFUL_SHARE = 1 / 16
 _CALLS_PER_SAMPLE = 16
 _CALLS_AVERAGED = 64
-_SENTENCES_PER_TURN = 500  # of the event loop: some milliseconds
-_LISTENERS_PER_TURN = 10
+_SENTENCES_PER_CHUNK = 500  # some milliseconds
+_LISTENERS_PER_CHUNK = 10
 
 
 class SentenceObserver(Protocol):
@@ -370,7 +370,7 @@ class CachedEngineClient:
         keys: list[SentenceKey] = []
         distinct: dict[SentenceKey, Request] = {}
         cached: dict[SentenceKey, Answer] = {}
-        async for part in in_turns(requests, _SENTENCES_PER_TURN):
+        async for part in yielding_chunks(requests, _SENTENCES_PER_CHUNK):
             its_keys = list(map(self._keys.key, part))
             keys += its_keys
             distinct.update(zip(its_keys, part, strict=True))
@@ -403,7 +403,7 @@ class CachedEngineClient:
                 }
             )
             completions = []
-            async for pairs in in_turns(list(zip(keys, requests, strict=True)), _SENTENCES_PER_TURN):
+            async for pairs in yielding_chunks(list(zip(keys, requests, strict=True)), _SENTENCES_PER_CHUNK):
                 completions += [
                     cached[key].completion(request) if key in cached else shared[key].completion(key, request)
                     for key, request in pairs
@@ -474,7 +474,7 @@ class CachedEngineClient:
     async def _started(self, requests: dict[SentenceKey, Request], streams: Set[SentenceKey]) -> InFlightRequest:
         """Send these to the engine in one call, without a deadline: each sharing call observes its own."""
         in_flight = InFlightRequest({})
-        async for part in in_turns(list(requests.items()), _SENTENCES_PER_TURN):
+        async for part in yielding_chunks(list(requests.items()), _SENTENCES_PER_CHUNK):
             for key, request in part:
                 if request.deadline is None and not request.is_followed:
                     in_flight.requests[key] = request
@@ -500,8 +500,8 @@ class CachedEngineClient:
         finally:
             self._remove(in_flight)
         answers: dict[SentenceKey, Answer] = {}
-        async for part in in_turns(
-            list(zip(in_flight.requests.items(), completions, strict=True)), _SENTENCES_PER_TURN
+        async for part in yielding_chunks(
+            list(zip(in_flight.requests.items(), completions, strict=True)), _SENTENCES_PER_CHUNK
         ):
             num_before, bytes_before, num_finished = len(self._answers), self._answers.num_bytes, 0
             for (key, request), completion in part:
@@ -539,7 +539,7 @@ async def _subscribe(
     shared: Mapping[SentenceKey, InFlightRequest],
 ) -> None:
     """Subscribe the requests of a call that are followed to their tokens and completions, past and future."""
-    async for part in in_turns(list(zip(keys, requests, strict=True)), _LISTENERS_PER_TURN):
+    async for part in yielding_chunks(list(zip(keys, requests, strict=True)), _LISTENERS_PER_CHUNK):
         for key, request in part:
             if not request.is_followed:
                 continue

@@ -22,7 +22,7 @@ from server.engine.runners.registry import open_runners
 from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.interface.client_identity import client_of_call, limits_of_client
 from server.interface.errors import Draining, EngineFailed, NoEngine
-from server.interface.loop_turns import in_turns
+from server.interface.interruption import yielding_chunks
 from server.interface.request import Completion, FinishReason, Request, check_all_tokens
 from server.interface.word_tokens import NO_WORDS, WordTokens
 from server.text.tokenizers.registry import word_tokens_of
@@ -206,7 +206,7 @@ _DRAIN_POLL_SECONDS = 0.01
 _TIMER_SECONDS = 0.01  # after a deadline, when it has passed on every clock
 # Rows for each row that may be encoded ahead: enough to share encoder runs, without a second queue.
 _ROWS_PER_ROW_AHEAD = 4
-_CHECKED_PER_TURN = 5000  # of the event loop
+_CHECKED_PER_CHUNK = 5000
 _RETRY_SECONDS = 2.0  # after a failed attempt to start an engine
 _CALL_SHARE = 4  # one call has at most a quarter of the queue
 
@@ -398,7 +398,7 @@ class EnginePool:
         no hypotheses. Raises `InvalidRequest` for tokens that the model does not have, `QueueFull` or `Draining` (no
         request is queued then), and the error of a request that failed.
         """
-        async for part in in_turns(requests, _CHECKED_PER_TURN):
+        async for part in yielding_chunks(requests, _CHECKED_PER_CHUNK):
             check_all_tokens(part, self.bundle.config.shapes)
         call = PendingCall(requests)
         calls = dict.fromkeys(requests, call)

@@ -12,12 +12,14 @@ TESTS_OF_THE_WHOLE = frozenset({"architecture", "browser", "clients", "end_to_en
 OUTSIDE_MAKE_TEST = frozenset({"tests/browser", "tests/clients"})
 
 
-def test_every_folder_of_tests_mirrors_a_folder() -> None:
-    folders = {folder for path in project_files() for folder in map(str, PurePosixPath(path).parents)}
+def test_every_folder_of_tests_mirrors_a_folder_or_a_module() -> None:
+    files = set(project_files())
+    folders = {folder for path in files for folder in map(str, PurePosixPath(path).parents)}
     tests = {folder for folder in folders if folder.startswith("tests/")}
     mirrors = {folder for folder in tests if folder.split("/")[1] not in TESTS_OF_THE_WHOLE}
     assert mirrors
-    assert not {folder for folder in mirrors if folder.removeprefix("tests/") not in folders}
+    mirrored = folders | {file.removesuffix(".py") for file in files}
+    assert not {folder for folder in mirrors if folder.removeprefix("tests/") not in mirrored}
 
 
 def test_pytest_collects_every_folder_of_tests() -> None:

@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 
 from server.cli.option_flags import with_options
 from server.http.protocols.native.texts import TranslateBody
-from server.interface.decoding_options import DecodingOptions
-from server.interface.option_metadata import BEAM, Applies
+from server.interface.decoding_options import BEAM, Applies, DecodingOptions
 from server.interface.option_table import options_page
 
 

@@ -9,8 +9,13 @@ from pathlib import Path
 import pytest
 
 from bundle.loading import check_unchanged, load_bundle, record_file
-from bundle.manifest import MANIFEST_FILE, BundleError
-from bundle.tokenizer_files import SOURCE_SENTENCEPIECE_FILE, TARGET_SENTENCEPIECE_FILE, VOCABULARY_FILE
+from bundle.manifest import (
+    MANIFEST_FILE,
+    SOURCE_SENTENCEPIECE_FILE,
+    TARGET_SENTENCEPIECE_FILE,
+    VOCABULARY_FILE,
+    BundleError,
+)
 from server.engine.runners.onnx import OnnxSessions
 from server.text.tokenizers.registry import open_tokenizer
 

@@ -6,8 +6,17 @@ import pytest
 
 from bundle import tensors as names
 from bundle.loading import Bundle, check_graph, load_bundle, record_file, save_manifest
-from bundle.manifest import MANIFEST_FILE, BundleConfig, BundleError, Provenance, Shapes, SpecialTokens
-from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES, SOURCE_SENTENCEPIECE_FILE, VOCABULARY_FILE
+from bundle.manifest import (
+    MANIFEST_FILE,
+    REQUIRED_TOKENIZER_FILES,
+    SOURCE_SENTENCEPIECE_FILE,
+    VOCABULARY_FILE,
+    BundleConfig,
+    BundleError,
+    Provenance,
+    Shapes,
+    SpecialTokens,
+)
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 REQUIRED_FILES = (*names.GRAPH_FILES, *REQUIRED_TOKENIZER_FILES["marian"])

@@ -15,7 +15,7 @@ from bundle import tensors as names
 from bundle.manifest import Shapes
 from export.graphs.layers import describe_shapes
 from export.graphs.step_layout import DecoderStepGraph, EncoderGraph, LayerCaches
-from kernels.cache_order import from_native, to_native
+from kernels.layout import from_native, to_native
 from kernels.onnx_registration import ONNX_RUNTIME, register, running_kernels
 from model.transformer import Transformer
 

@@ -10,8 +10,15 @@ from pathlib import Path
 import sentencepiece
 
 from bundle.loading import Bundle
-from bundle.manifest import BundleConfig, Provenance, Shapes, SpecialTokens
-from bundle.tokenizer_files import SOURCE_SENTENCEPIECE_FILE, TARGET_SENTENCEPIECE_FILE, VOCABULARY_FILE
+from bundle.manifest import (
+    SOURCE_SENTENCEPIECE_FILE,
+    TARGET_SENTENCEPIECE_FILE,
+    VOCABULARY_FILE,
+    BundleConfig,
+    Provenance,
+    Shapes,
+    SpecialTokens,
+)
 from server.interface.errors import QueueFull
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
 

@@ -1,4 +1,4 @@
-"""Fifty hostile documents of every format: wide, deep, dense, repeated and unclosed markup. `python -m tests.faults` runs them.
+"""Fifty hostile documents: wide, deep, dense, repeated and unclosed markup; run with `python -m tests.faults`.
 
 Not collected by default: the documents take some minutes. Each must be translated or rejected within its limits.
 """

@@ -1,4 +1,4 @@
-"""Mixed load for minutes, with the server's memory, descriptors and latency each second: `python -m tests.faults.soak --minutes 60`.
+"""Mixed load, with memory, descriptors and latency each second: `python -m tests.faults.soak --minutes 60`.
 
 Prints the slope of each series over its second half, when the caches are full, and writes a plot to `--output` and the
 series beside it as CSV. Exits with 1 if memory may grow by more than `--max-megabytes-a-minute`, the upper end of the

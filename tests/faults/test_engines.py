@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from bundle.loading import Bundle, load_bundle
-from bundle.tokenizer_files import SOURCE_SENTENCEPIECE_FILE
+from bundle.manifest import SOURCE_SENTENCEPIECE_FILE
 from server.http.app import create_app
 from server.interface.errors import NoEngine
 from server.interface.request import Completion, Request, Timings

@@ -9,7 +9,7 @@ import httpx2
 import psutil
 import pytest
 
-from server.interface.storage import is_full
+from server.interface.errors import means_storage_full
 from tests.end_to_end.servers import Served, started, until
 
 MAX_FILE_BYTES = 400_000
@@ -69,6 +69,6 @@ def test_a_translation_that_finds_no_space_fails_with_the_reason(client: httpx2.
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 def test_errors_of_full_disks_are_recognised(code: int) -> None:
-    assert is_full(OSError(code, "full"))
-    assert not is_full(OSError(errno.EACCES, "no"))
-    assert not is_full(sqlite3.OperationalError("database is locked"))
+    assert means_storage_full(OSError(code, "full"))
+    assert not means_storage_full(OSError(errno.EACCES, "no"))
+    assert not means_storage_full(sqlite3.OperationalError("database is locked"))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.weight_layout import PANEL_COLUMNS
+from kernels.layout import PANEL_COLUMNS
 from tests.kernels.operator_sessions import Arrays
 
 Floats = NDArray[np.float32]

@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from export.graphs.onnx_nodes import DOMAIN, OPSET
 from export.int8 import operators
 from export.int8.operators import BEST_LISTED_TOKENS, BEST_TOKENS
-from kernels.cache_order import from_native, to_native
+from kernels.layout import from_native, to_native
 from kernels.onnx_registration import register
 
 Arrays = dict[str, NDArray[np.generic]]

@@ -1,4 +1,4 @@
-"""The native operators under AddressSanitizer and UndefinedBehaviorSanitizer: `python -m tests.kernels.sanitize`, with clang.
+"""Native operators under AddressSanitizer and UndefinedBehaviorSanitizer: `python -m tests.kernels.sanitize`.
 
 Builds the library with both in a temporary folder, and runs the tests of the kernels on it, with more drawn shapes. On
 a processor with AVX2, it does so again for each of AVX-VNNI and AVX512-VNNI that the processor lacks, with its

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from export.int8 import operators
-from kernels.cache_order import from_native
+from kernels.layout import from_native
 from tests.kernels.arithmetic import STEP, Doubles, Floats, assert_attends, attended_in_levels, in_steps
 from tests.kernels.operator_sessions import Arrays, Numbers, OneOperator
 

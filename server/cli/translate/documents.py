@@ -63,7 +63,10 @@ def translate_document_file(
         with InProcessRewrite(source, unfinished, kind, _DOCUMENT_LIMITS) as steps:
             size = await steps.measure()
             await translate_document(steps, translate, size, advance)
-            stats.texts, stats.translated_texts = size.num_texts, steps.num_translated
+            counts = steps.counts
+            stats.texts, stats.translated_texts = size.num_texts, counts.num_translated
+            stats.captions_joined, stats.caption_cuts = counts.captions_joined, counts.caption_cuts
+            stats.captions_too_fast = counts.captions_too_fast
 
     pool_options = PoolOptions(
         replicas=-(-(options.threads or usable_cpus()) // len(bundles)),

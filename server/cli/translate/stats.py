@@ -15,6 +15,9 @@ class OfflineStats:
     lines: int = 0
     texts: int = 0  # of a document
     translated_texts: int = 0  # those that differ from their source
+    captions_joined: int = 0  # of a document: translated together with others
+    caption_cuts: int = 0
+    captions_too_fast: int = 0
     sentences: int = 0
     decoded: int = 0
     cached: int = 0

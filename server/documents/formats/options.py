@@ -3,6 +3,8 @@
 import csv
 from dataclasses import dataclass, fields
 
+READING_SPEED, MAX_READING_SPEED = 17.0, 100.0  # characters a second
+
 
 @dataclass(frozen=True, slots=True)
 class FormatOptions:
@@ -11,7 +13,9 @@ class FormatOptions:
     delimiter: str | None = None  # between the cells of a table
     columns: tuple[str, ...] = ()  # of a table to translate: numbers from 1, or names in the first row
     encoding: str | None = None  # of a text file
-    language: str | None = None  # of the translation, for attributes that declare it
+    language: str | None = None  # of the translation
+    join_captions: bool | None = None  # translate captions of one sentence together; None does
+    reading_speed: float | None = None  # characters a second
 
     def given(self) -> dict[str, object]:
         """Return the options that are set."""

@@ -10,7 +10,7 @@ from typing import BinaryIO
 import polib
 import regex
 
-from server.documents.fragment import AllFragments, CheckedRewrite
+from server.documents.fragment import AllFragments, CountedRewrite, DocumentCounts
 from server.documents.input.encoding import codec_of, read_part
 from server.documents.input.limits import FileLimits
 from server.interface.errors import InvalidDocument
@@ -77,7 +77,7 @@ class _Gap:
     flags: frozenset[str]
 
 
-def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, language: str | None = None) -> CheckedRewrite:
+def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, language: str | None = None) -> CountedRewrite:
     """Rewrite the messages without a translation. All other characters stay.
 
     A form of a plural is made from the plural text, but the form of 1 from the singular if no other number has it, or
@@ -111,7 +111,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, languag
             changes.append((gap.begin, gap.end, gap.keyword + _quoted(written, line_end)))
     if sink is not None:
         sink.write(_encoded(_changed(text, changes), known) if gaps and changes else content)
-    return num_refused
+    return DocumentCounts(num_translated=-num_refused)
 
 
 def _read(text: str) -> tuple[_Entry | None, list[_Entry]]:

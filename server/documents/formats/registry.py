@@ -26,9 +26,9 @@ from server.documents.formats import (
     xliff,
     xlsx,
 )
-from server.documents.formats.csv_delimiter import check_delimiter
+from server.documents.formats.csv import check_delimiter
 from server.documents.formats.options import NO_FORMAT_OPTIONS, FormatOptions
-from server.documents.fragment import CheckedRewrite, Rewrite
+from server.documents.fragment import CountedRewrite, Rewrite
 from server.documents.input.encoding import check_encoding
 from server.documents.input.limits import FileLimits
 from server.interface.errors import InvalidRequest, UnsupportedFormat
@@ -36,7 +36,7 @@ from server.interface.errors import InvalidRequest, UnsupportedFormat
 # Reads a document, yields its fragments window by window, receives their translations, and writes the document with
 # them. Without a sink it only reads. Raises `InvalidDocument`, `DocumentTooLarge` or `DocumentTooComplex` at any time.
 # Takes the options named in `DocumentFormat.takes` as keyword arguments.
-Rewriter = Callable[..., CheckedRewrite]
+Rewriter = Callable[..., CountedRewrite]
 
 _NO_TAG = re.compile(r"[^A-Za-z0-9-]")
 _ALWAYS_GIVEN = "language"  # by the server, whatever the format
@@ -53,7 +53,7 @@ class DocumentFormat:
     result_extension: str = ""  # empty: the same
     options: FormatOptions = NO_FORMAT_OPTIONS
 
-    def rewrite(self, source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> CheckedRewrite:
+    def rewrite(self, source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> CountedRewrite:
         """Rewrite a document with the options that the format has."""
         given = {name: value for name, value in self.options.given().items() if name in self.takes}
         return self.rewriter(source, sink, limits, **given)
@@ -78,8 +78,9 @@ def _rewrite_pdf(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, la
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
-_TEXT, _TABLE, _MARKUP = (
+_TEXT, _CAPTIONS, _TABLE, _MARKUP = (
     frozenset({"encoding"}),
+    frozenset({"encoding", "language", "join_captions", "reading_speed"}),
     frozenset({"encoding", "delimiter", "columns"}),
     frozenset({"language"}),
 )
@@ -92,10 +93,10 @@ FORMATS: Mapping[str, DocumentFormat] = MappingProxyType(
             DocumentFormat(".md", "text/markdown", md.rewrite, _TEXT),
             DocumentFormat(".html", "text/html", html.rewrite, _TEXT | _MARKUP),
             DocumentFormat(".htm", "text/html", html.rewrite, _TEXT | _MARKUP),
-            DocumentFormat(".srt", "application/x-subrip", srt.rewrite, _TEXT),
-            DocumentFormat(".vtt", "text/vtt", vtt.rewrite, _TEXT),
-            DocumentFormat(".ass", "text/x-ssa", ass.rewrite, _TEXT),
-            DocumentFormat(".ssa", "text/x-ssa", ass.rewrite, _TEXT),
+            DocumentFormat(".srt", "application/x-subrip", srt.rewrite, _CAPTIONS),
+            DocumentFormat(".vtt", "text/vtt", vtt.rewrite, _CAPTIONS),
+            DocumentFormat(".ass", "text/x-ssa", ass.rewrite, _CAPTIONS),
+            DocumentFormat(".ssa", "text/x-ssa", ass.rewrite, _CAPTIONS),
             DocumentFormat(".po", "text/x-gettext-translation", po.rewrite, _MARKUP),
             DocumentFormat(".pot", "text/x-gettext-translation", po.rewrite, _MARKUP, ".po"),
             DocumentFormat(".xliff", "application/xliff+xml", xliff.rewrite, _MARKUP),

@@ -2,37 +2,20 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import BinaryIO
+from functools import partial
 
-from server.documents.fragment import Rewrite
-from server.documents.input.encoding import read_text
-from server.documents.input.limits import FileLimits
-from server.documents.markup.cues import CueMarkup, Line, lines_of, raw
-from server.documents.markup.item_rewriting import rewritten
+from server.documents.markup.cues import CueMarkup, Line, cue_head, raw, rewrite_captions
 from server.documents.markup.items import Item, Kind
 from server.interface.errors import InvalidDocument
 
 # Possessive quantifiers: every line is read once, whatever it contains.
 _TIME = r"[0-9]++(?:[,.:，．。：][0-9]++){2}[,.:，．。：]?+[0-9]*+"
-_TIMES = re.compile(rf"\s*+{_TIME} *+-[- ]*+> *+{_TIME}")
+_TIMES = re.compile(rf"\s*+({_TIME}) *+-[- ]*+> *+({_TIME})(.*+)")
 _BEGINS_WITH_TIME = re.compile(rf"\s*+{_TIME}")
 _NUMBER = re.compile(r"\s*+-?+[0-9]++\.?+[0-9]*+\s*+")
 # SubRip's tags, and the positions of SubStation Alpha that players also support: {\an8}.
 _TAG = re.compile(r"(</?(?:b|i|u|s|font)(?: [^<>\n]*)?>|\{\\[^{}\n]*\})", re.IGNORECASE)
 _MARKUP = CueMarkup(_TAG)
-_MAX_BYTES = 5_000_000
-
-
-def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
-    """Rewrite every cue, its sentences and speakers apart. Translations get as many lines as their source."""
-    limits = replace(limits, max_part_bytes=min(limits.max_part_bytes, _MAX_BYTES))
-    text, found = read_text(source, limits, encoding)
-    items = _file_items(lines_of(text))
-    is_held = limits.holds(len(text))
-    written = yield from rewritten(items, lambda _: _MARKUP.write, _MARKUP.wrapped, is_held=is_held)
-    if sink is not None:
-        sink.write(found.encode(written))
 
 
 def _file_items(lines: Sequence[Line]) -> Iterator[Item]:
@@ -48,7 +31,9 @@ def _file_items(lines: Sequence[Line]) -> Iterator[Item]:
         text_end = next_begin
         while text_end > text_begin and lines[text_end - 1].is_blank:
             text_end -= 1
-        yield Item(Kind.BREAK, raw(lines[begin:text_begin]))
+        times = _TIMES.match(lines[text_begin - 1].text)
+        assert times is not None, "heads end with times"
+        yield cue_head(raw(lines[begin:text_begin]), *times.groups())
         yield from _MARKUP.items(lines[text_begin:text_end], text_begin + 1)
         yield Item(Kind.BREAK, raw(lines[text_end:next_begin]))
 
@@ -70,3 +55,6 @@ def _heads(lines: Sequence[Line]) -> list[tuple[int, int]]:
             raise InvalidDocument(f"invalid SRT: line {index + 1} must have the form `start --> end`")
         last = index
     return heads
+
+
+rewrite = partial(rewrite_captions, _file_items, _MARKUP)

@@ -3,38 +3,20 @@
 import html
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import BinaryIO
 
-from server.documents.fragment import Rewrite
-from server.documents.input.encoding import read_text
-from server.documents.input.limits import FileLimits
-from server.documents.markup.cues import CueMarkup, Line, lines_of, raw
-from server.documents.markup.item_rewriting import rewritten
+from server.documents.markup.cues import CueMarkup, Line, cue_head, raw, rewrite_captions
 from server.documents.markup.items import Item, Kind
 from server.interface.errors import InvalidDocument
 
 _TIME = r"(?:[0-9]++:)?[0-9]++:[0-9]++[.,][0-9]++"
-_TIMES = re.compile(rf"\s*+{_TIME}\s*+-->\s*+{_TIME}(?:\s|\Z)")
+_TIMES = re.compile(rf"\s*+({_TIME})\s*+-->\s*+({_TIME})(\s.*+|\Z)")
 _NUMBER = re.compile(r"\s*+[0-9]++\s*+")
 # Tags of https://www.w3.org/TR/webvtt1/#webvtt-cue-text-tokenizer, which players ignore if they do not have them, such
 # as <font> from SubRip; and times inside a cue.
 _TAG = re.compile(r"(</?[A-Za-z][A-Za-z0-9]*(?:[. \t][^<>\n]*)?/?>|</>|<[0-9][0-9:.]*>)")
 _MARKUP = CueMarkup(_TAG, html.unescape, partial(html.escape, quote=False))
 _SIGNATURE = "WEBVTT"
-_MAX_BYTES = 5_000_000
-
-
-def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
-    """Rewrite every cue, its sentences and speakers apart. Translations get as many lines as their source."""
-    limits = replace(limits, max_part_bytes=min(limits.max_part_bytes, _MAX_BYTES))
-    text, found = read_text(source, limits, encoding)
-    items = _file_items(lines_of(text))
-    is_held = limits.holds(len(text))
-    written = yield from rewritten(items, lambda _: _MARKUP.write, _MARKUP.wrapped, is_held=is_held)
-    if sink is not None:
-        sink.write(found.encode(written))
 
 
 def _file_items(lines: Sequence[Line]) -> Iterator[Item]:
@@ -43,15 +25,18 @@ def _file_items(lines: Sequence[Line]) -> Iterator[Item]:
         raise InvalidDocument(f"invalid WebVTT: line 1 must begin with {_SIGNATURE}. Given: {lines[0].text[:20]!r}")
     position, text_begin = 0, None
     for index, line in enumerate([*lines, Line("", "")]):
-        has_times = _TIMES.match(line.text) is not None
+        times = _TIMES.match(line.text)
         # Only an empty line ends a cue, or the times of the next one, maybe with a number: other white space is text.
-        if text_begin is not None and (has_times or not line.text):
+        if text_begin is not None and (times or not line.text):
             position = index - (
-                has_times and index > text_begin and _NUMBER.fullmatch(lines[index - 1].text) is not None
+                times is not None and index > text_begin and _NUMBER.fullmatch(lines[index - 1].text) is not None
             )
             yield from _MARKUP.items(lines[text_begin:position], text_begin + 1)
             text_begin = None
-        if has_times:  # in front of them, an identifier, or all of the header
-            yield Item(Kind.BREAK, raw(lines[position : index + 1]))
+        if times is not None:  # in front of them, an identifier, or all of the header
+            yield cue_head(raw(lines[position : index + 1]), *times.groups())
             position = text_begin = index + 1
     yield Item(Kind.BREAK, raw(lines[position:]))
+
+
+rewrite = partial(rewrite_captions, _file_items, _MARKUP)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self, cast
 
 from server.documents.formats.registry import DocumentFormat
-from server.documents.fragment import Fragment
+from server.documents.fragment import DocumentCounts, Fragment
 from server.documents.input.limits import MEGABYTE, FileLimits
 from server.documents.isolation.messages import (
     LENGTH_BYTES,
@@ -186,7 +186,7 @@ class IsolatedRewrite:
     """Rewriting of one document in a child process, as `rewriting.RewriteSteps`."""
 
     def __init__(self, process: DocumentProcess, max_cpu_seconds: float, on_long_step: Callable[[], None]) -> None:
-        self.num_translated = 0  # texts that differ from their source, known at the end
+        self.counts = DocumentCounts()  # known at the end
         self._process = process
         self._max_cpu_seconds = max_cpu_seconds
         self._on_long_step = on_long_step
@@ -205,7 +205,7 @@ class IsolatedRewrite:
         reply = await self._step(message)
         if reply["type"] == "fragments":
             return await in_thread(decode_fragments, reply["fragments"])
-        self.num_translated = cast(int, reply["num_translated"])
+        self.counts = DocumentCounts(**cast(dict[str, int], reply["counts"]))
         return None
 
     async def _step(self, message: dict[str, object] | None) -> dict[str, object]:

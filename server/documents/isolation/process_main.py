@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 
 from server.documents.formats.options import FormatOptions
 from server.documents.formats.registry import format_of
-from server.documents.fragment import Fragment, num_characters
+from server.documents.fragment import DocumentCounts, Fragment, num_characters
 from server.documents.input.limits import FileLimits
 from server.documents.isolation.messages import (
     LENGTH_BYTES,
@@ -29,8 +29,7 @@ from server.documents.isolation.messages import (
     parse_frame,
 )
 from server.documents.steps import DocumentSteps
-from server.interface.errors import DocumentTooLarge, KvasirError, StorageFull
-from server.interface.storage import is_full
+from server.interface.errors import DocumentTooLarge, KvasirError, StorageFull, means_storage_full
 
 _BATCH_FRAGMENTS = 2000
 _BATCH_CHARACTERS = 200_000
@@ -89,7 +88,7 @@ class _DocumentServer:
             return False
         try:
             signal.setitimer(signal.ITIMER_PROF, cast(float, message["max_cpu_seconds"]))
-            result: dict[str, object] = {"type": "done", "num_translated": self._rewrite(message)}
+            result: dict[str, object] = {"type": "done", "counts": asdict(self._rewrite(message))}
         except EOFError:
             return False
         except MemoryError:
@@ -104,8 +103,8 @@ class _DocumentServer:
         self.send({**result, "is_free": is_free})
         return is_free
 
-    def _rewrite(self, message: dict[str, object]) -> int:
-        """Rewrite a document, and return the number of its texts that were translated."""
+    def _rewrite(self, message: dict[str, object]) -> DocumentCounts:
+        """Rewrite a document, and return its counts."""
         source, sink = Path(cast(str, message["source"])), Path(cast(str, message["sink"]))
         options = cast(dict[str, Any], message["options"])
         options["columns"] = tuple(options["columns"])
@@ -123,10 +122,10 @@ class _DocumentServer:
                 fragments = steps.advance(None)
                 while fragments is not None:
                     fragments = steps.advance(self._translated(fragments))
-                return steps.num_translated
+                return steps.counts
         except OSError as error:
             if sink.stat().st_size < limits.max_uncompressed_bytes:
-                if is_full(error):
+                if means_storage_full(error):
                     raise StorageFull("the server has no space left for this document; retry later") from error
                 raise
             raise DocumentTooLarge(

@@ -1,37 +1,45 @@
-"""Cues of subtitles as items: lines, tags and speakers; translations get the lines of their source."""
+"""Cues of subtitles: their lines, tags and speakers as items, and sentences that run over several of them.
+
+A sentence is translated as one text, and its translation divided into the same cues again, each with as many lines as
+its source.
+"""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import regex
 
+from server.documents.formats.options import READING_SPEED
+from server.documents.fragment import (
+    Atom,
+    CountedRewrite,
+    DocumentCounts,
+    Fragment,
+    Inline,
+    as_window,
+    joined,
+    num_characters,
+    texts_in,
+)
+from server.documents.input.encoding import read_text
+from server.documents.input.limits import FileLimits
 from server.documents.markup.html_elements import name_in_text
-from server.documents.markup.items import Item, Kind
+from server.documents.markup.items import Cue, Item, Kind, Unit, rewritten
 from server.documents.markup.line_wrapping import wrap_like
-from server.documents.markup.units import Unit
 from server.interface.errors import InvalidDocument
-from server.text.segmentation.sentences import sentences
+from server.text.captions import LEAD, Caption, ReadingLimits, cuts, divider, is_end, joined_captions
+from server.text.readers.units import DIVIDER
 
 _LINE_END = re.compile(r"(\r\n|\n|\r)")
 _MAX_CUE_CHARACTERS = 30_000
 _MAX_DEPTH = 64  # of tags in each other
-
-# In front of the words of a speaker, and not part of them: a dash, or the marks of live captions.
-_LEAD = regex.compile(r"(?:[-‐‑–—―•]++(?!\d)|(?:>|＞|&gt;){2,})\s*+")
-# A word of a name has a capital letter, or a letter of a script without them.
-_NAME_WORD = r"[\p{Lu}\p{Lt}\p{Lo}\p{N}#][\w.'’#-]*+"
-_NAME = rf"{_NAME_WORD}(?:\s{_NAME_WORD}){{0,3}}+(?:\s?[(\[（][^()\[\]（）]{{1,40}}[)\]）])?+\s?(?::(?=\s|\Z)|：)"
-_NOTE = r"(?:[♩-♬🎵🎶]|(?<!\S)#(?!\S))"
-_SPEAKER = regex.compile(rf"{_LEAD.pattern}|[(\[（［【〔*]|{_NOTE}|{_NAME}")
-_APART = regex.compile(rf"[(\[（［【〔][^()\[\]]*+[)\]）］】〕]|\*[^*]++\*|.*{_NOTE}|{_NAME}")  # a line on its own
-_SENTENCE_END = regex.compile(r"([\p{Sentence_Terminal}…‥])[\p{Pe}\p{Pf}\"'’]*+\Z")
-# One speaker's words in quotation marks, or interrupted, and then those of the next.
-_OTHER_SPEAKS = regex.compile(r".*(?:[\p{Pf}»\"]\n[\p{Pi}«„\"]|(?:--|[–—])\n\W*+\p{Lu})")
-_MAYBE_END = ".…‥"  # also behind abbreviations and hesitation
-_LATIN = regex.compile(r"\p{Latin}")
-_LANGUAGE, _JUDGED = "en", 80  # of the rules; characters on both sides of a line end
+_NUMBER, _FRACTION = re.compile("[0-9]++"), re.compile(r"[0-9][,.，．。][0-9]++[^0-9]*\Z")
+_MAX_DIGITS = 6  # of hours, minutes or seconds
 
 # Of SubStation Alpha, which players of SubRip support too: {\i1} … {\i0}, {\c&H0000FF&} … {\c}, and {\r} for all.
 _OVERRIDE = regex.compile(r"\\(fn|r|[1-4]?[a-z]+)([^\\{}]*+)", regex.IGNORECASE)
@@ -39,7 +47,7 @@ _SWITCHES, _RESET_ALL = ("b", "i", "p", "s", "u"), "r"
 _DRAWING = regex.compile(r"\{[^{}]*\\p(\d)")  # switches between text and shapes
 _ELEMENT = regex.compile(r"<([a-z]++)[.\s>]")
 _VOICE = regex.compile(r"</?v[.\s>]")  # a speaker of WebVTT
-_TIME = regex.compile(r"<\d[\d:.]*+>|\{\\k[^{}]*+\}", regex.IGNORECASE)  # inside a cue, one after the other
+TIME = regex.compile(r"<\d[\d:.]*+>|\{\\k[^{}]*+\}", regex.IGNORECASE)  # inside a cue, one after the other
 
 
 class Line(NamedTuple):
@@ -65,18 +73,36 @@ def raw(lines: Sequence[Line]) -> str:
     return "".join(line.text + line.end for line in lines)
 
 
+def cue_head(head: str, start: str, end: str, place: str) -> Item:
+    """Return all that stands in front of the text of a cue, with its times: hours, minutes, seconds, fractions."""
+    return Item(Kind.BREAK, head, cue=Cue(_seconds(start), _seconds(end), place.strip()))
+
+
+def _seconds(time: str) -> float:
+    """Return a time such as `1:02:03.5` in seconds. With four numbers or behind a comma, the last is a fraction."""
+    numbers = [number[:_MAX_DIGITS] for number in _NUMBER.findall(time)]
+    has_fraction = len(numbers) > 3 or _FRACTION.search(time) is not None
+    fraction = float(f"0.{numbers.pop()}") if has_fraction else 0.0
+    return fraction + sum(float(number) * (1, 60, 3600)[power] for power, number in enumerate(reversed(numbers[:3])))
+
+
 class CueMarkup:
     """Markup inside the cues of a format. `tag` has one group around all of it.
 
-    `read` and `write` translate between a text and its form in a file.
+    `read` and `write` translate between a text and its form in a file, where `line_break` divides lines.
     """
 
     def __init__(
-        self, tag: re.Pattern[str], read: Callable[[str], str] = str, write: Callable[[str], str] = str
+        self,
+        tag: re.Pattern[str],
+        read: Callable[[str], str] = str,
+        write: Callable[[str], str] = str,
+        line_break: str = "\n",
     ) -> None:
         self._tag = tag
         self._read = read
         self.write = write
+        self.line_break = line_break
 
     def items(self, lines: Sequence[Line], number: int) -> Iterator[Item]:
         """Yield the lines of a cue as items; `number` is that of its first line, for errors.
@@ -92,7 +118,7 @@ class CueMarkup:
         if not any(any(map(str.isalpha, text)) for text in texts):
             yield Item(Kind.BREAK, raw(lines))  # a file may have nothing else
             return
-        are_apart = [*(_are_apart(text, following) for text, following in pairwise(texts)), True]
+        are_apart = [*(is_end(text, following) for text, following in pairwise(texts)), True]
         depth, begins = 0, True
         for line, its_items, is_apart in zip(lines, items, are_apart, strict=True):
             if line.is_blank:
@@ -113,13 +139,18 @@ class CueMarkup:
             yield Item(Kind.BREAK if is_apart else Kind.TEXT, line.text[start + len(text) :] + line.end, " ")
             begins = is_apart
 
-    def wrapped(self, unit: Unit, written: str) -> str:
-        """Divide a translation into as many lines as its source, of similar lengths. Times stay in their order."""
-        times = iter([item.raw for item in unit.items if item.kind is Kind.ATOM and _TIME.fullmatch(item.raw)])
-        written = _TIME.sub(lambda time: next(times, time[0]), written)
+    def wrapped(self, unit: Unit, written: str, line_break: str = "", max_characters: int = 0) -> str:
+        """Divide a translation into as many lines as its source, of similar lengths. Times stay in their order.
+
+        A source of one line gets a second one with a `line_break` if it has more than `max_characters`.
+        """
+        times = iter([item.raw for item in unit.items if item.kind is Kind.ATOM and TIME.fullmatch(item.raw)])
+        written = TIME.sub(lambda time: next(times, time[0]), written)
         breaks = [
             item.raw for item in unit.items if item.kind is Kind.TEXT and item.text == " " and item.raw.strip(" ")
         ]
+        if not breaks and line_break and len(self._read(self._tag.sub("", written))) > max_characters:
+            return wrap_like(self._words(written), [1, 1], [line_break], self._may_begin)
         if not breaks:
             return written
         lengths = [0]
@@ -128,7 +159,10 @@ class CueMarkup:
                 lengths.append(0)
             else:
                 lengths[-1] += len(item.text)
-        return wrap_like(self._words(written), lengths, breaks, lambda word: not _LEAD.match(self._tag.sub("", word)))
+        return wrap_like(self._words(written), lengths, breaks, self._may_begin)
+
+    def _may_begin(self, word: str) -> bool:
+        return not LEAD.match(self._tag.sub("", word))
 
     def _items_of_lines(self, lines: Sequence[Line]) -> Iterator[list[Item]]:
         """Yield the items of each line, without the white space at its ends."""
@@ -156,7 +190,7 @@ class CueMarkup:
             if not begins or item.kind is not Kind.TEXT:
                 yield item
                 continue
-            lead = _LEAD.match(item.raw)
+            lead = LEAD.match(item.raw)
             words = item.raw if lead is None else item.raw[lead.end() :]
             if lead is not None:
                 yield Item(Kind.BREAK, lead[0])
@@ -172,31 +206,6 @@ class CueMarkup:
             words[-1] += first
             words += others
         return words
-
-
-def _are_apart(text: str, following: str) -> bool:
-    """Return whether a line does not go on in the following one."""
-    end = _SENTENCE_END.search(text)
-    return (
-        _SPEAKER.match(following) is not None
-        or _APART.fullmatch(text) is not None
-        or _OTHER_SPEAKS.match(f"{text}\n{following}") is not None
-        or (end is not None and (end[1] not in _MAYBE_END or _is_end(text, following)))
-    )
-
-
-def _is_end(text: str, following: str) -> bool:
-    """Return whether a full stop or an ellipsis ends a sentence: not before a small letter or behind an abbreviation.
-
-    Abbreviations are those of the rules for texts of unknown languages, which know the Latin script.
-    """
-    if next(filter(str.isalpha, following), "").islower():
-        return False
-    text, following = text[-_JUDGED:], following[:_JUDGED]
-    if _LATIN.search(text) is None:
-        return True
-    lengths = (len(each.before + each.text + each.after) for each in sentences(f"{text} {following}", _LANGUAGE))
-    return not {len(text), len(text) + 1}.isdisjoint(accumulate(lengths))
 
 
 def _without_marks_in_words(items: Sequence[Item]) -> list[Item]:
@@ -237,8 +246,230 @@ def _kinds(tags: Sequence[str]) -> list[Kind]:
 
 
 def _kind(tag: str) -> Kind:
-    if tag.startswith("{") or _TIME.fullmatch(tag):
+    if tag.startswith("{") or TIME.fullmatch(tag):
         return Kind.ATOM
     if _VOICE.match(tag):
         return Kind.BREAK
     return Kind.CLOSE if tag.startswith("</") else Kind.OPEN
+
+
+_MAX_BYTES = 5_000_000
+_MAX_GAP_SECONDS = 1.2  # in which a sentence goes on
+_LINE_BREAK = regex.compile(r"(?:\r\n|\n|\r)\Z")
+_NOT_A_START = regex.compile(r"[\s\p{Lo}]")  # a caption may begin behind the one, and in front of the other
+
+# Reads the lines of a file as items, in which a break with a `cue` is in front of each caption.
+FileItems = Callable[[Sequence[Line]], Iterator[Item]]
+
+
+def rewrite_captions(
+    file_items: FileItems,
+    markup: CueMarkup,
+    source: BinaryIO,
+    sink: BinaryIO | None,
+    limits: FileLimits,
+    encoding: str | None = None,
+    language: str | None = None,
+    join_captions: bool = True,
+    reading_speed: float = READING_SPEED,
+) -> CountedRewrite:
+    """Rewrite the captions of a file; `language` is that of the translation, `reading_speed` in characters a second.
+
+    Translations get as many lines as their source.
+    """
+    limits = replace(limits, max_part_bytes=min(limits.max_part_bytes, _MAX_BYTES))
+    text, found = read_text(source, limits, encoding)
+    cues = _Cues(markup, ReadingLimits(characters_per_second=reading_speed), language or "", joins=join_captions)
+    items = file_items(lines_of(text))
+    is_held = limits.holds(len(text))
+    written = yield from rewritten(items, lambda _: markup.write, cues.finished, cues.translated, is_held=is_held)
+    if sink is not None:
+        sink.write(found.encode(written))
+    return DocumentCounts(**cues.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a unit stands: in the cue whose head is the item with this index, and what is around its words there."""
+
+    head: int
+    cue: Cue
+    styles: tuple[str, ...]  # tags, such as the name of a speaker
+    follows: bool  # it is the first of its cue, and nothing else is between it and the last unit of the cue before
+    has_times: bool  # of its words, or syllables
+
+
+class _Cues:
+    """The cues of one file."""
+
+    def __init__(self, markup: CueMarkup, limits: ReadingLimits, language: str, *, joins: bool) -> None:
+        self._markup = markup
+        self._limits = limits
+        self._language = language
+        self._joins = joins
+        self._second_lines: dict[int, str] = {}  # line breaks of captions that may have two lines, by the ids of units
+        self.counts = Counter[str]()
+
+    def translated(
+        self, units: Sequence[Unit], is_held: bool
+    ) -> Generator[list[Fragment], list[Fragment], Sequence[Fragment]]:
+        """Yield the texts of units, those of one sentence joined, and return the translation of each unit."""
+        self._second_lines = {}  # ids are those of other units in each window
+        places = list(_places(units))
+        texts = [" ".join(_visible(unit.fragment).split()) for unit in units]
+        groups = [range(index, index + 1) for index in range(len(units))]
+        if self._joins:
+            groups = joined_captions(texts, [_may_follow(*pair) for pair in pairwise(places)])
+        fragments = [_joined(units[group.start : group.stop], texts[group.start : group.stop]) for group in groups]
+        translations = yield as_window(fragments, is_held=is_held)
+        characters = _by_cue(places, map(len, texts))
+        captions = [_caption(place, len(text), characters) for place, text in zip(places, texts, strict=True)]
+        num_units = _by_cue(places, [1] * len(units))
+        results: list[Fragment] = []
+        for group, fragment, translation in zip(groups, fragments, translations, strict=True):
+            its_units = units[group.start : group.stop]
+            if len(group) == 1:
+                results.append(translation)
+                continue
+            self.counts["captions_joined"] += len(group)
+            if translation == fragment:
+                results += [unit.fragment for unit in its_units]
+            else:
+                results += self._divided(translation, captions[group.start : group.stop])
+                for unit, place in zip(its_units, places[group.start : group.stop], strict=True):
+                    if place is not None and num_units[place.head] == 1:
+                        self._second_lines[id(unit)] = self._line_break(unit.layer[place.head].raw)
+        speed = self._limits.characters_per_second
+        for head, length in _by_cue(places, map(num_characters, results)).items():
+            cue = units[0].layer[head].cue
+            self.counts["captions_too_fast"] += cue is not None and 0 < speed * (cue.end - cue.start) < length
+        return results
+
+    def finished(self, unit: Unit, written: str) -> str:
+        """Return the translation of a unit in as many lines as its source, or in two if it is too long for one."""
+        line_break = self._second_lines.get(id(unit), "")
+        return self._markup.wrapped(unit, written, line_break, self._limits.line_characters)
+
+    def _divided(self, translation: Fragment, captions: Sequence[Caption]) -> list[Fragment]:
+        # Elements stay whole: no caption begins inside one.
+        shown = [node if isinstance(node, str) else _NOT_A_START.sub("x", _visible((node,))) for node in translation]
+        nodes = [node.replace(DIVIDER, "") if isinstance(node, str) else node for node in translation]
+        places = cuts("".join(shown), captions, self._language, self._limits)
+        self.counts["caption_cuts"] += len(places)
+        return _filled(_split(nodes, [len(text.replace(DIVIDER, "")) for text in shown], places))
+
+    def _line_break(self, head: str) -> str:
+        match = _LINE_BREAK.search(head)
+        return match.group() if match is not None else self._markup.line_break
+
+
+def _places(units: Sequence[Unit]) -> Iterator[_Place | None]:
+    """Yield the place of each unit; None without a cue."""
+    position, head, cue = 0, -1, None
+    for unit in units:
+        heads = [index for index in range(position, unit.start) if unit.layer[index].cue is not None]
+        before = unit.layer[position : heads[-1] if heads else unit.start]
+        around = [item for item in unit.layer[heads[-1] + 1 if heads else position : unit.start] if item.raw.strip()]
+        follows = (
+            len(heads) == 1
+            and not any(item.kind in (Kind.BREAK, Kind.TEXT) and item.raw.strip() for item in before)
+            and not any(item.kind is Kind.TEXT or LEAD.match(item.raw) for item in around)
+        )
+        if heads:
+            head, cue = heads[-1], unit.layer[heads[-1]].cue
+        position = unit.end
+        has_times = any(TIME.fullmatch(item.raw) for item in unit.items)
+        styles = tuple(item.raw for item in around if not LEAD.match(item.raw))
+        yield None if cue is None else _Place(head, cue, styles, follows, has_times)
+
+
+def _may_follow(before: _Place | None, behind: _Place | None) -> bool:
+    """Return whether a sentence may go on in the first unit of the next cue: soon, in the same place and form."""
+    if before is None or behind is None or before.has_times or behind.has_times:
+        return False
+    first, second = before.cue, behind.cue
+    is_soon = first.start < second.start <= first.end + _MAX_GAP_SECONDS and first.end <= second.end
+    return behind.follows and is_soon and (before.styles, first.place) == (behind.styles, second.place)
+
+
+def _by_cue(places: Sequence[_Place | None], numbers: Iterable[int]) -> Counter[int]:
+    """Return the sum of numbers of units for each cue, by its head."""
+    sums = Counter[int]()
+    for place, number in zip(places, numbers, strict=True):
+        if place is not None:
+            sums[place.head] += number
+    return sums
+
+
+def _caption(place: _Place | None, length: int, characters: Mapping[int, int]) -> Caption:
+    """Return a unit as a caption: a part of a cue has a part of its time."""
+    if place is None or place.cue.start >= place.cue.end:
+        return Caption(length)
+    return Caption(length, (place.cue.end - place.cue.start) * length / characters[place.head])
+
+
+def _joined(units: Sequence[Unit], texts: Sequence[str]) -> Fragment:
+    """Return units as one text with dividers. All of them get the elements of all: words may change their caption."""
+    if len(units) == 1:
+        return units[0].fragment
+    places: dict[int, tuple[int, int]] = {}
+    nodes: list[Inline] = []
+    for unit, text, before in zip(units, texts, ("", *texts), strict=False):
+        if before:
+            nodes.append(divider(before, text))
+        unit.fragment = _with_keys_from(unit.fragment, len(places))
+        nodes += unit.fragment
+        places |= {key + len(places): place for key, place in unit.places.items()}
+    for unit in units:
+        unit.places = places
+    return joined(nodes)
+
+
+def _with_keys_from(fragment: Fragment, offset: int) -> Fragment:
+    return tuple(
+        node
+        if isinstance(node, str)
+        else replace(node, key=node.key + offset)
+        if isinstance(node, Atom)
+        else replace(node, key=node.key + offset, children=_with_keys_from(node.children, offset))
+        for node in fragment
+    )
+
+
+def _visible(fragment: Fragment) -> str:
+    return "".join(texts_in(fragment))
+
+
+def _split(nodes: Sequence[Inline], lengths: Sequence[int], places: Sequence[int]) -> list[Fragment]:
+    """Return the pieces of a fragment between places, without white space at their ends."""
+    pieces: list[list[Inline]] = [[] for _ in range(len(places) + 1)]
+    position = 0
+    for node, length in zip(nodes, lengths, strict=True):
+        end = position + length
+        if isinstance(node, str):
+            borders = [position, *(place for place in dict.fromkeys(places) if position < place < end), end]
+            for start, stop in pairwise(borders):
+                pieces[bisect_right(places, start)].append(node[start - position : stop - position])
+        else:
+            pieces[bisect_right(places, position)].append(node)
+        position = end
+    return [_stripped(joined(piece)) for piece in pieces]
+
+
+def _stripped(piece: Fragment) -> Fragment:
+    nodes = list(piece)
+    if nodes and isinstance(nodes[0], str):
+        nodes[0] = nodes[0].lstrip()
+    if nodes and isinstance(nodes[-1], str):
+        nodes[-1] = nodes[-1].rstrip()
+    return joined(nodes)
+
+
+def _filled(pieces: Sequence[Fragment]) -> list[Fragment]:
+    """Return pieces; one without words has those of the one before it too, or of the first: they stay on the screen."""
+    last = next((piece for piece in pieces if _visible(piece)), ())
+    filled: list[Fragment] = []
+    for piece in pieces:
+        last = piece if _visible(piece) else joined([*piece, *last])
+        filled.append(last)
+    return filled

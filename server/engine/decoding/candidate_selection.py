@@ -1,15 +1,175 @@
-"""Selection of candidates from whole rows of logits, for requests with decoding options."""
+"""From whole rows of logits to the candidates of a search, for requests with decoding options.
 
-from typing import NamedTuple
+Logits processors apply constraints and penalties, then `CandidateSelection` takes the best tokens or draws samples.
+Scores are log-probabilities in beam search and logits otherwise, with the definitions of Hugging Face `generate`. A
+processor changes `scores` [rows, vocab] in place; `prefixes` [rows, length] are the tokens so far, including those of a
+target prefix.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.top_k import top_k
-from server.engine.decoding.logits_processors import processors_for
-from server.engine.decoding.request_rows import RequestRows
-from server.engine.decoding.sampler import draw
-from server.interface.request import SentenceParams
+from kernels.candidates import top_k
+from server.engine.model_runner import RequestRows
+from server.interface.request import Sampling, SentenceParams, Tokens
+
+Scores = NDArray[np.float32]
+Prefixes = NDArray[np.int32]
+
+
+class LogitsProcessor(Protocol):
+    """One rule on scores."""
+
+    def apply(self, scores: Scores, prefixes: Prefixes) -> None:
+        """Change the scores in place."""
+        ...
+
+
+def processors_for(params: SentenceParams, end_token: int) -> list[LogitsProcessor]:
+    """Return the processors of a request in the order of Hugging Face."""
+    rules: list[LogitsProcessor] = []
+    if params.options.repetition_penalty != 1.0:
+        rules.append(RepetitionPenalty(np.float32(params.options.repetition_penalty)))
+    if params.options.no_repeat_ngram_size:
+        rules.append(NoRepeatedNgram(params.options.no_repeat_ngram_size))
+    if params.suppress_phrases:
+        rules.append(SuppressedPhrases(params.suppress_phrases))
+    if params.min_new_tokens:
+        rules.append(MinNewTokens(params.min_new_tokens + len(params.target_prefix), end_token))
+    if params.options.suppress_tokens:
+        rules.append(SuppressedTokens(list(params.options.suppress_tokens)))
+    return rules
+
+
+@dataclass(frozen=True, slots=True)
+class RepetitionPenalty:
+    """Penalty on generated tokens: positive scores are divided by it, negative ones multiplied.
+
+    Keskar et al. 2019, arXiv:1909.05858; more than 1 discourages repetitions, less than 1 encourages them.
+    """
+
+    penalty: np.float32
+
+    def apply(self, scores: Scores, prefixes: Prefixes) -> None:
+        """Apply the penalty once to each token, however often it was generated."""
+        old = np.take_along_axis(scores, prefixes, axis=1)
+        np.put_along_axis(scores, prefixes, np.where(old < 0, old * self.penalty, old / self.penalty), axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class NoRepeatedNgram:
+    """Constraint: no sequence of `size` tokens occurs twice."""
+
+    size: int
+
+    def apply(self, scores: Scores, prefixes: Prefixes) -> None:
+        """Rule out tokens that would complete an earlier sequence."""
+        if prefixes.shape[1] < self.size:
+            return
+        windows = np.lib.stride_tricks.sliding_window_view(prefixes, self.size, axis=1)  # [rows, windows, size]
+        begun = prefixes[:, prefixes.shape[1] - self.size + 1 :]
+        rows, positions = np.nonzero((windows[:, :, :-1] == begun[:, None, :]).all(axis=2))
+        scores[rows, windows[rows, positions, -1]] = -np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class SuppressedTokens:
+    """Constraint: tokens that are never generated."""
+
+    tokens: list[int]
+
+    def apply(self, scores: Scores, prefixes: Prefixes) -> None:
+        """Rule the tokens out in every row."""
+        scores[:, self.tokens] = -np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class SuppressedPhrases:
+    """Constraint: sequences of tokens that are never generated as a whole."""
+
+    phrases: Sequence[Tokens]
+
+    def apply(self, scores: Scores, prefixes: Prefixes) -> None:
+        """Rule out the last token of a sequence after its other tokens."""
+        length = prefixes.shape[1]
+        for *begun, last in self.phrases:
+            if len(begun) <= length:
+                scores[(prefixes[:, length - len(begun) :] == begun).all(axis=1), last] = -np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class MinNewTokens:
+    """Constraint: no end-of-sequence token before `num_tokens` tokens."""
+
+    num_tokens: int
+    end_token: int
+
+    def apply(self, scores: Scores, prefixes: Prefixes) -> None:
+        """Rule the end out in shorter prefixes."""
+        if prefixes.shape[1] < self.num_tokens:
+            scores[:, self.end_token] = -np.inf
+
+
+_HEAD = 256
+
+
+def draw(logits: NDArray[np.float32], sampling: Sampling, sample: int, position: int) -> int:
+    """Return the token at `position` in the `sample`-th sample of a request, drawn from `logits` [vocab].
+
+    The random number comes from Philox, a counter-based generator (Salmon et al. 2011): its key is seed and sample, its
+    counter the position. So an answer is reproducible, whatever was decoded in the same batch.
+    """
+    probabilities = token_probabilities(logits, sampling)
+    key = np.array([sampling.seed, sample], np.uint64)
+    number = np.random.Generator(np.random.Philox(key=key, counter=position)).random()
+    reached = np.cumsum(probabilities)
+    # Rounding may leave the sum a little off 1, and a token of probability 0 must not be drawn.
+    token = int(np.searchsorted(reached, number * reached[-1], side="right"))
+    return min(token, int(np.flatnonzero(probabilities)[-1]))
+
+
+def token_probabilities(logits: NDArray[np.float32], sampling: Sampling) -> NDArray[np.float64]:
+    """Return the probability of each token [vocab] after temperature, `top_k`, `top_p` and `min_p`, in this order."""
+    scores = logits.astype(np.float64) / sampling.temperature
+    if 0 < sampling.top_k < scores.size:
+        scores[scores < np.partition(scores, -sampling.top_k)[-sampling.top_k]] = -np.inf
+    probabilities = _softmax(scores)
+    if sampling.top_p < 1.0:
+        scores[~_nucleus(probabilities, sampling.top_p)] = -np.inf
+        probabilities = _softmax(scores)
+    if sampling.min_p > 0.0:
+        scores[probabilities < sampling.min_p * probabilities.max()] = -np.inf
+        probabilities = _softmax(scores)
+    return probabilities
+
+
+def _nucleus(probabilities: NDArray[np.float64], top_p: float) -> NDArray[np.bool_]:
+    """Return which tokens belong to the smallest set of most likely tokens that reaches `top_p`.
+
+    The set is usually small, so a few hundred most likely tokens are tried before all are sorted. Of equal tokens the
+    larger id counts as more likely, as in Hugging Face.
+    """
+    head = np.arange(probabilities.size)
+    if probabilities.size > _HEAD:
+        head = np.sort(np.argpartition(probabilities, -_HEAD)[-_HEAD:])
+        likelier = probabilities[head] > probabilities[head].min()  # tokens equal to the last one may be missing
+        if probabilities[head[likelier]].sum() < top_p:
+            head = np.arange(probabilities.size)
+    descending = head[np.argsort(probabilities[head], kind="stable")[::-1]]
+    reached_before = np.cumsum(probabilities[descending]) - probabilities[descending]
+    is_kept = np.zeros(probabilities.size, np.bool_)
+    is_kept[descending[reached_before < top_p]] = True
+    return is_kept
+
+
+def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    weights: NDArray[np.float64] = np.exp(scores - scores.max())
+    weights /= weights.sum()
+    return weights
 
 
 class Selected(NamedTuple):

@@ -4,15 +4,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from kernels import beam_requests, greedy_requests
+from kernels import searches
 from server.engine.decoding.beam_search import BeamSearch
-from server.engine.decoding.constrained_beam_search import ConstrainedBeamSearch
+from server.engine.decoding.constrained import ConstrainedBeamSearch
 from server.engine.decoding.diverse_beam_search import DiverseBeamSearch
 from server.engine.decoding.forced_search import ForcedSearch
 from server.engine.decoding.greedy_search import GreedySearch
 from server.engine.decoding.independent_search import IndependentSearch
-from server.engine.decoding.native_beam_search import NativeBeamSearch
-from server.engine.decoding.native_greedy_search import NativeGreedySearch
+from server.engine.decoding.native_search import NativeBeamSearch, NativeGreedySearch
 from server.engine.decoding.search import Search, SearchLimits
 from server.interface.request import SentenceParams
 
@@ -51,8 +50,8 @@ class SearchKind:
         if self.name == "constrained":
             return ConstrainedBeamSearch(self.num_rows, limits)
         if self.name == "greedy":
-            return NativeGreedySearch(limits) if greedy_requests.IS_AVAILABLE else GreedySearch(limits)
-        if self.name == "plain_beam" and beam_requests.IS_AVAILABLE:
+            return NativeGreedySearch(limits) if searches.IS_AVAILABLE else GreedySearch(limits)
+        if self.name == "plain_beam" and searches.IS_AVAILABLE:
             return NativeBeamSearch(self.num_rows, limits)
         return BeamSearch(self.num_rows, limits)
 

@@ -1,7 +1,10 @@
-"""Records of a request's decoder steps, for token details and the model's own log-probabilities.
+"""Records of a request's decoder steps, for token details, the model's own log-probabilities, attention and coverage.
 
 The outputs of a row depend on its prefix only. So records are kept by prefix: the prefixes of a hypothesis lead to the
 records of its tokens, whatever beams the search took it through.
+
+The graph's fused attention does not return its weights. Its queries and keys are available, so the weights are computed
+here for the rows that need them, and other rows do not pay for a matrix of probabilities.
 """
 
 from dataclasses import dataclass, replace
@@ -9,10 +12,47 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.top_k import top_k
-from server.engine.decoding.cross_attention import CrossAttention
-from server.engine.decoding.request_rows import RequestRows
+from kernels.candidates import top_k
+from server.engine.model_runner import RequestRows
 from server.interface.request import FinishReason, Hypothesis, SentenceParams, TokenDetails
+
+
+def attention_weights(queries: NDArray[np.floating], keys: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
+    """Return softmax(queries keys^T * scale) of one row, [heads, source_len]; the weights of each head sum to 1.
+
+    `queries` [heads * head_dim], `keys` [heads, source_len, head_dim].
+    """
+    num_heads, _, head_dim = keys.shape
+    per_head = queries.astype(np.float32).reshape(num_heads, head_dim, 1)
+    products = (keys @ per_head)[..., 0] * np.float32(scale)
+    weights: NDArray[np.float32] = np.exp(products - products.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return weights
+
+
+class CrossAttention:
+    """Attention of one request's target tokens to its source, in one decoder layer, averaged over heads."""
+
+    def __init__(self, params: SentenceParams, scale: float) -> None:
+        self.layer = params.alignment_layer
+        self._heads = list(params.options.alignment_heads)
+        self._scale = scale
+        self._keys = np.empty((0, 0, 0), np.float32)
+
+    @property
+    def source_len(self) -> int:
+        """Number of source tokens, known once the keys are."""
+        return self._keys.shape[1]
+
+    def set_keys(self, keys: NDArray[np.float32]) -> None:
+        """Keep the source's keys [heads, source_len, head_dim] of the layer."""
+        self._keys = keys
+
+    def weights(self, queries: NDArray[np.floating]) -> NDArray[np.float32]:
+        """Return the mean weights [source_len] of the selected heads for the queries [heads * head_dim] of one row."""
+        weights = attention_weights(queries, self._keys, self._scale)
+        mean: NDArray[np.float32] = (weights[self._heads] if self._heads else weights).mean(axis=0)
+        return mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +161,31 @@ class TokenRecorder:
 
     def _records_of(self, sequence: NDArray[np.int32]) -> list[TokenRecord]:
         return [self._records[sequence[:length].tobytes()] for length in range(sequence.size)]
+
+
+class CoveragePenalty:
+    """Coverage penalty of one request."""
+
+    def __init__(self, params: SentenceParams, recorder: TokenRecorder) -> None:
+        self._factor = params.options.coverage_penalty
+        self._recorder = recorder
+
+    @staticmethod
+    def is_requested(params: SentenceParams) -> bool:
+        """Whether these parameters have a coverage penalty."""
+        return bool(params.options.coverage_penalty)
+
+    def bonus(self, sequence: NDArray[np.int32]) -> float:
+        """Return the addition to the score of a sequence [num_tokens] with its target prefix; never positive."""
+        return self._factor * coverage(self._recorder.attention(sequence))
+
+
+def coverage(attention: NDArray[np.float32]) -> float:
+    """Return the coverage of the source: 0 if every source token has its share of attention, else negative.
+
+    The sum over source tokens of log(min(attention from all target tokens, 1)), Wu et al. 2016, arXiv:1609.08144,
+    equation 14 without its factor. `attention` [num_tokens, source_len] includes the end-of-sequence token. A source
+    token without any attention adds nothing, as in CTranslate2.
+    """
+    received = attention.sum(axis=0)
+    return float(np.log(np.minimum(received[received > 0], 1)).sum())

@@ -11,8 +11,8 @@ from bundle import tensors as names
 from bundle.loading import Bundle, check_graph
 from bundle.manifest import BundleError
 from bundle.tensors import Precision
+from kernels.candidates import StepCandidates
 from kernels.onnx_registration import ONNX_RUNTIME, KernelsUnavailable, register, running_kernels
-from kernels.step_candidates import StepCandidates
 from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.engine.model_runner import NO_ROWS, Candidates, check_finite
 from server.engine.runners.encoder_runs import embedded_in_runs, encoded_in_runs
@@ -24,7 +24,7 @@ PROVIDER = "CPUExecutionProvider"
 _CACHE_DTYPES: dict[Precision, type[np.number]] = {"float32": np.float32, "float16": np.float16, "int8": np.int8}
 
 # Bindings that a runner keeps, of 32 kB each: unusual mixes of options must not grow their number without bound. One
-# that must be made again takes 0.4 to 0.9 ms of processor, beside a step of 0.4 to 5 ms.
+# that must be made again takes 0.4 to 0.9 ms of processor time; a step takes 0.4 to 5 ms.
 _MAX_BOUND_STEPS = 512
 
 

@@ -46,8 +46,11 @@ class BodyLimits:
         upload_bytes: Mapping[str, int] | None = None,
         memory: UnreadBytes | None = None,
         max_values: int | None = None,
+        raw_bytes: Mapping[str, int] | None = None,
     ) -> None:
+        """A body for a path in `raw_bytes` is a file of any kind, up to this size."""
         self._app = app
+        self._raw_bytes = raw_bytes or {}
         self._max_body_bytes = max_body_bytes
         self._upload_bytes = upload_bytes or {}
         self._memory = memory
@@ -81,11 +84,14 @@ class BodyLimits:
     def _checks(self, scope: Scope, held: dict[str, int]) -> list[Check]:
         """Return the checks of a body, each of which is called with every part of it."""
         announced = header(scope, b"content-length")
-        limit = self._upload_bytes.get(scope["path"], self._max_body_bytes)
+        raw = self._raw_bytes.get(scope["path"])
+        limit = raw or self._upload_bytes.get(scope["path"], self._max_body_bytes)
         num_announced = int(announced) if announced.isdecimal() else None
         if num_announced is not None and num_announced > limit:
             raise _too_large(announced, limit)
         checks = [_size_check(limit)]
+        if raw is not None:
+            return checks
         if self._memory is not None and scope["path"] not in self._upload_bytes:
             checks.append(_memory_check(self._memory, scope["state"]["record"], held))
         media_type, options = parse_options_header(header(scope, b"content-type"))

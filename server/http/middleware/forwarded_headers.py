@@ -26,7 +26,7 @@ class ForwardedHeaders:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request; pass on other scopes."""
-        if scope["type"] == "http":
+        if scope["type"] in ("http", "websocket"):
             host, port = scope.get("client") or (UNIX_CLIENT, 0)
             if host in self._trusting.trusted_hosts:
                 scope["client"] = (host, port)

@@ -71,10 +71,12 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request; pass on other scopes."""
-        if scope["type"] != "http":
+        if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        arrival = Arrival(scope, receive, (path_of(scope),))
+        # The handshake of a WebSocket opens what its page writes to, and has no method: it is checked as a POST is.
+        checked = scope if scope["type"] == "http" else {**scope, "method": "POST"}
+        arrival = Arrival(checked, receive, (path_of(scope),))
         try:
             for check in self._checks:
                 waiting = check(arrival)
@@ -85,7 +87,7 @@ class Gate:
             await response(scope, receive, send)
             return
         except HTTPException as error:
-            response = http_error_response(error, scope["method"], self._formats.of(scope))
+            response = http_error_response(error, checked["method"], self._formats.of(scope))
             await response(scope, receive, send)
             return
         try:
@@ -266,9 +268,10 @@ class Keys:
 
 
 def owners_of(path: str, protocols: Sequence[Protocol]) -> Sequence[Protocol]:
-    """Return the protocols that own a path: those that name it, else those that name a prefix of it."""
-    owners = [protocol for protocol in protocols if protocol.owns(path)]
-    return [protocol for protocol in owners if path in protocol.paths] or owners
+    """Return the protocols that own a path: those that name it, else those that name the longest prefix of it."""
+    lengths = {protocol.name: protocol.owned_length(path) for protocol in protocols}
+    longest = max(lengths.values(), default=0)
+    return [protocol for protocol in protocols if longest and lengths[protocol.name] == longest]
 
 
 def _key_in_head(scope: Scope, protocol: Protocol) -> str | None:

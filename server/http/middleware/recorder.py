@@ -62,20 +62,16 @@ class RequestRecorder:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request; pass on other scopes."""
+        if scope["type"] == "websocket":
+            await self._converse(scope, receive, send)
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begun = self._clock()
-        record = RequestRecord(
-            _request_id(header(scope, b"x-request-id")),
-            client=str((scope.get("client") or ("",))[0]),
-            elapsed_seconds=lambda: self._clock() - begun,
-        )
-        scope.setdefault("state", {})["record"] = record
+        record = self._begin(scope)
         if self._server.tracing is not None and _path_of(scope) not in _UNTRACED:
             record.trace = self._server.tracing.begin(Headers(scope=scope))
             trace_of_call.set(record.trace)
-        client_of_call.set(record.client)
         status, seconds = 0, 0.0
         closes, is_received = False, not _has_body(scope)
 
@@ -136,6 +132,40 @@ class RequestRecorder:
             self._finish(scope, record, last, seconds or record.elapsed_seconds())
             # uvicorn keeps the scope until the next request of the connection, and then in a cycle.
             record.result = None
+
+    def _begin(self, scope: Scope) -> RequestRecord:
+        begun = self._clock()
+        record = RequestRecord(
+            _request_id(header(scope, b"x-request-id")),
+            client=str((scope.get("client") or ("",))[0]),
+            elapsed_seconds=lambda: self._clock() - begun,
+        )
+        scope.setdefault("state", {})["record"] = record
+        client_of_call.set(record.client)
+        return record
+
+    async def _converse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a WebSocket, from its handshake to its end, as one request."""
+        record, status = self._begin(scope), 0
+
+        async def send_noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "websocket.accept":
+                status = 101
+            elif message["type"] == "websocket.http.response.start":
+                status = message["status"]
+            await send(message)
+
+        self._server.begin_request()
+        try:
+            await self._app(scope, receive, send_noted)
+        except Exception:
+            _log.exception("unexpected exception", extra={"id": record.id})
+            status = 500
+            raise
+        finally:
+            self._server.end_request()
+            self._finish({**scope, "method": "WEBSOCKET"}, record, status or 500, record.elapsed_seconds())
 
     def _finish(self, scope: Scope, record: RequestRecord, status: int, seconds: float) -> None:
         endpoint = str(getattr(scope.get("route"), "path", "") or self._endpoint_of(scope))

@@ -1,6 +1,7 @@
 """Routes of the web page and of the API's documentation, under a policy that lets a browser run no other script."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -44,8 +45,10 @@ def read_page(folder: Path = FOLDER) -> dict[str, PageFile]:
     return files
 
 
-def security_headers(style: str = "'self'", image: str = "'self'", has_trusted_types: bool = True) -> dict[str, str]:
-    """Return the headers of a page with these sources of styles and images."""
+def security_headers(
+    style: str = "'self'", image: str = "'self'", has_trusted_types: bool = True, microphone: str = ""
+) -> dict[str, str]:
+    """Return the headers of a page with these sources of styles and images; `microphone` may use that."""
     policy = [
         "default-src 'none'",
         "script-src 'self'",
@@ -62,7 +65,7 @@ def security_headers(style: str = "'self'", image: str = "'self'", has_trusted_t
         "Content-Security-Policy": "; ".join(policy),
         "Cross-Origin-Opener-Policy": "same-origin",
         "Cross-Origin-Resource-Policy": "same-origin",
-        "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+        "Permissions-Policy": f"camera=(), geolocation=(), microphone=({microphone})",
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
         # Cached, but revalidated each time: an updated server must not be mixed with old files.
@@ -90,13 +93,24 @@ async def page_file(request: Request, name: str) -> Response:
     return _response(request, _FILES[name])
 
 
-def _response(request: Request, file: PageFile) -> Response:
-    headers = {**_HEADERS, "ETag": file.etag}
+def _response(request: Request, file: PageFile, headers: Mapping[str, str] = _HEADERS) -> Response:
+    headers = {**headers, "ETag": file.etag}
     cached = request.headers.get("if-none-match", "")
     # A proxy that compresses may have made the tag a weak one: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2
     if cached == "*" or file.etag in (tag.strip().removeprefix("W/") for tag in cached.split(",")):
         return Response(status_code=304, headers=headers)
     return Response(file.content, headers=headers, media_type=file.media_type)
+
+
+live_router = APIRouter(include_in_schema=False)
+
+_LIVE_HEADERS: Final = security_headers(microphone="self")
+
+
+@live_router.api_route("/live", methods=["GET", "HEAD"])
+async def live(request: Request) -> Response:
+    """Return the page for text that is still being spoken."""
+    return _response(request, _FILES["live.html"], _LIVE_HEADERS)
 
 
 docs_router = APIRouter(include_in_schema=False)

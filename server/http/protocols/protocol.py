@@ -58,8 +58,8 @@ class Protocol:
     """Routers, error format and upload paths of a protocol.
 
     `paths` belong to the protocol even where no route exists, so that their errors have its format; a path that ends
-    with a slash is a prefix. `aliases` are further paths, with the path of each route. `upload_paths` accept files, and
-    POST requests to `engine_free_paths` translate nothing: a full server handles them. With API keys, `open_paths` need
+    with a slash is a prefix. `aliases` are further paths, with the path of each route. `upload_paths` accept files,
+    `raw_upload_paths` a file as the body, and POST requests to `engine_free_paths` translate nothing: a full server handles them. With API keys, `open_paths` need
     none, and clients of the protocol may send theirs as the parameter `key_parameter`, in the query as one of
     `key_queries`, or in one of the headers `key_headers`, without a scheme.
     """
@@ -71,6 +71,7 @@ class Protocol:
     shared: tuple[SharedPaths, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
     upload_paths: tuple[str, ...] = ()
+    raw_upload_paths: tuple[str, ...] = ()
     engine_free_paths: tuple[str, ...] = ()
     open_paths: tuple[str, ...] = ()
     key_parameter: str | None = None
@@ -79,7 +80,11 @@ class Protocol:
 
     def owns(self, path: str) -> bool:
         """Return whether a path of an address, without its query, belongs to the protocol."""
-        return _is_one_of(path, self.paths)
+        return bool(self.owned_length(path))
+
+    def owned_length(self, path: str) -> int:
+        """Return how many characters of a path the protocol names; 0 if it is another one's."""
+        return max((len(own) for own in self.paths if _is_one_of(path, (own,))), default=0)
 
     def needs_engine(self, path: str) -> bool:
         """Return whether a POST request to a path of the protocol may need an engine at once."""

@@ -9,6 +9,7 @@ from server.http.protocols.extensions import EXTENSIONS_PROTOCOL
 from server.http.protocols.games import GAMES_PROTOCOL
 from server.http.protocols.google import GOOGLE_PROTOCOL
 from server.http.protocols.libretranslate.protocol import LIBRETRANSLATE_PROTOCOL
+from server.http.protocols.live import LIVE_PROTOCOL
 from server.http.protocols.microsoft import MICROSOFT_PROTOCOL
 from server.http.protocols.mtranserver import MTRANSERVER_PROTOCOL
 from server.http.protocols.native.protocol import NATIVE_PROTOCOL
@@ -21,6 +22,7 @@ PROTOCOLS = {
     each.name: each
     for each in (
         NATIVE_PROTOCOL,
+        LIVE_PROTOCOL,
         LIBRETRANSLATE_PROTOCOL,
         DEEPL_PROTOCOL,
         MICROSOFT_PROTOCOL,

@@ -22,7 +22,8 @@ def begin_request(server: ServerState, record: RequestRecord, text: str) -> None
     server.key_gate.begin_request(key)
     record.key, record.client = key, f"key {key.id}"
     client_of_call.set(record.client)
-    limits_of_client.set(ClientLimits(key.limits.waiting_sentences, key.limits.documents))
+    limits = key.limits
+    limits_of_client.set(ClientLimits(limits.waiting_sentences, limits.documents, bool(limits.join_lines)))
 
 
 def key_in_body(parameter: str, is_open: Callable[[str], bool]) -> Callable[[Request], Awaitable[None]]:

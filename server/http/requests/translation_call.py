@@ -8,8 +8,9 @@ from fastapi import Request
 from server.http.raw_headers import header
 from server.http.requests.api_keys import charge
 from server.http.requests.disconnect import unless_disconnected
+from server.http.requests.memories import default_memory
 from server.http.state import RequestRecord, request_record, server_state
-from server.interface.detail_options import DetailOptions
+from server.interface.decoding_options import DetailOptions
 from server.translation.service import TranslationOutcome, TranslationService
 from server.translation.types import TranslationRequest, TranslationResult
 
@@ -52,6 +53,8 @@ def accept(request: Request, translation: TranslationRequest) -> tuple[Translati
     record.num_texts, record.num_characters = len(translation.texts), translation.num_characters
     service, _ = server.accept()
     charge(request, translation.num_characters)
+    if translation.memory is None:
+        translation = replace(translation, memory=default_memory(request))
     if num_bytes := expected_detail_bytes(translation.options, translation.num_characters):
         server.expected.add(record.client, num_bytes)
         record.expected_bytes += num_bytes

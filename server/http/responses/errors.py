@@ -3,7 +3,7 @@
 import logging
 import math
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from fastapi import FastAPI, Request
@@ -34,8 +34,8 @@ from server.interface.errors import (
     TryLater,
     UnknownDocument,
     UnsupportedFormat,
+    means_storage_full,
 )
-from server.interface.storage import is_full
 from server.text.unicode_text import replace_lone_surrogates
 
 _log = logging.getLogger("kvasir")
@@ -166,25 +166,21 @@ async def _on_kvasir_error(request: Request, error: Exception) -> JSONResponse:
 
 async def _on_invalid_body(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    found = error.errors()
-    problems = [_describe(problem) for problem in found[:_MAX_PROBLEMS]]
-    if len(found) > len(problems):
-        problems.append(f"and {len(found) - len(problems)} more")
-    error_format = _format_of(request)
-    return _response(error_format, _status(InvalidRequest, error_format), InvalidRequest.code, "; ".join(problems), {})
+    error_format, message = _format_of(request), describe_problems(error.errors())
+    return _response(error_format, _status(InvalidRequest, error_format), InvalidRequest.code, message, {})
 
 
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     if isinstance(error.__cause__, ClientDisconnect):  # FastAPI raises 400 from it
         return await _on_unfinished_body(request, error.__cause__)
-    if is_full(error.__cause__):  # FastAPI takes every exception of a form for an error of the client
+    if means_storage_full(error.__cause__):  # FastAPI takes every exception of a form for an error of the client
         return await _on_file_error(request, cast(Exception, error.__cause__))
     return http_error_response(error, request.method, _format_of(request))
 
 
 async def _on_file_error(request: Request, error: Exception) -> JSONResponse:
-    if not is_full(error):
+    if not means_storage_full(error):
         raise error
     _log.error("storage full", extra={"cause": str(error)})
     full = StorageFull("the server has no space left for uploads; retry later, or ask its operator")
@@ -196,6 +192,14 @@ async def _on_unfinished_body(request: Request, _: Exception) -> JSONResponse:
     return error_response(
         ClientGone("the client closed the connection before the end of the body"), _format_of(request)
     )
+
+
+def describe_problems(found: Sequence[Mapping[str, object]]) -> str:
+    """Describe problems that pydantic found."""
+    problems = [_describe(problem) for problem in found[:_MAX_PROBLEMS]]
+    if len(found) > len(problems):
+        problems.append(f"and {len(found) - len(problems)} more")
+    return "; ".join(problems)
 
 
 def _describe(problem: Mapping[str, object]) -> str:

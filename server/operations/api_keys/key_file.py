@@ -27,7 +27,7 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS keys (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, secret_sha256 TEXT NOT NULL, created TEXT NOT NULL,
     expires TEXT, revoked TEXT, requests_per_minute INTEGER, characters_per_day INTEGER,
-    waiting_sentences INTEGER, documents INTEGER
+    waiting_sentences INTEGER, documents INTEGER, join_lines INTEGER
 );
 CREATE TABLE IF NOT EXISTS usage (
     key TEXT NOT NULL REFERENCES keys (id) ON DELETE CASCADE, day TEXT NOT NULL,
@@ -38,18 +38,22 @@ CREATE TABLE IF NOT EXISTS usage (
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """Limits of one key. None is no limit. A day begins at 0:00 UTC."""
+    """Limits of one key. None is no limit. A day begins at 0:00 UTC.
+
+    With `join_lines` (1, or None), the texts of its requests are lines of one text, unless a request tells otherwise.
+    """
 
     requests_per_minute: int | None = None
     characters_per_day: int | None = None
     waiting_sentences: int | None = None
     documents: int | None = None
+    join_lines: int | None = None
 
 
 LIMITS = tuple(field.name for field in fields(KeyLimits))
 _SELECT = (  # by name: a file of a later version has more columns
     "SELECT id, name, secret_sha256, created, expires, revoked, requests_per_minute, characters_per_day, "
-    "waiting_sentences, documents FROM keys ORDER BY rowid"
+    "waiting_sentences, documents, join_lines FROM keys ORDER BY rowid"
 )
 
 
@@ -118,7 +122,7 @@ class KeyFile:
         self._database.execute("PRAGMA foreign_keys = ON")
         self._database.executescript(_SCHEMA)
         present = {row[1] for row in self._database.execute("PRAGMA table_info(keys)")}
-        for column in ("waiting_sentences", "documents"):
+        for column in ("waiting_sentences", "documents", "join_lines"):
             if column not in present:  # a file of an earlier version
                 self._database.execute(f"ALTER TABLE keys ADD COLUMN {column} INTEGER")
         with suppress(OSError):  # of another user, or on a read-only file system
@@ -136,7 +140,7 @@ class KeyFile:
         with self._transaction():
             self._database.execute(
                 "INSERT INTO keys (id, name, secret_sha256, created, expires, requests_per_minute, characters_per_day, "
-                "waiting_sentences, documents) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "waiting_sentences, documents, join_lines) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (key.id, name, key.secret_sha256, key.created.isoformat(), until, *astuple(limits)),
             )
         return key, f"{_PREFIX}-{key.id}-{secret}"
@@ -162,7 +166,7 @@ class KeyFile:
             if (key := self.all().get(key_id)) is not None:
                 self._database.execute(
                     "UPDATE keys SET requests_per_minute = ?, characters_per_day = ?, waiting_sentences = ?, "
-                    "documents = ? WHERE id = ?",
+                    "documents = ?, join_lines = ? WHERE id = ?",
                     (*astuple(replace(key.limits, **changes)), key_id),
                 )
         return self._find(key_id)

@@ -60,6 +60,32 @@ def render(unit: Unit, target: str, blocks: Sequence[Block], outputs: Sequence[s
     return _written(target, (0, len(target)), top, write)
 
 
+def _cuts(links: Links, borders: Sequence[int]) -> list[int]:
+    """Return the target word in front of which each cut of a sentence is.
+
+    `borders` are the source words behind the cuts, in their order. The cuts leave as much of the links as possible
+    within pieces: a target word belongs to the piece whose source words it is aligned with.
+    """
+    columns = np.concatenate([np.zeros((len(links), 1)), np.cumsum(links, axis=1, dtype=np.float64)], axis=1)
+    pieces = np.diff(columns[:, [0, *borders, links.shape[1]]], axis=1)
+    sums = np.concatenate([np.zeros((1, pieces.shape[1])), np.cumsum(pieces, axis=0)])  # [cuts, pieces]
+    places = np.arange(len(sums))
+    best = np.where(places == 0, 0.0, -np.inf)  # of the pieces so far, by the cut behind them
+    came_from = []
+    for piece in range(len(borders)):
+        checkpoint()
+        gains = best - sums[:, piece]
+        highest = np.maximum.accumulate(gains)
+        came_from.append(np.maximum.accumulate(np.where(gains == highest, places, 0)))
+        best = highest + sums[:, piece]
+    cut = int((best - sums[:, -1]).argmax())
+    cuts = [cut]
+    for origins in came_from[:0:-1]:
+        cut = int(origins[cut])
+        cuts.append(cut)
+    return cuts[::-1]
+
+
 def fits(tags: Sequence[Tag], limits: Range, order: Sequence[Range]) -> bool:
     """Return whether tags can stand around the protected spans of a sentence, from `limits`, in this order of spans.
 
@@ -145,6 +171,21 @@ class _Words:
             scores[place] *= CERTAIN
         return scores
 
+    def cuts(self, words: Sequence[int]) -> list[int]:
+        """Return the target words in front of which cuts are that are in front of these source words."""
+        found: dict[int, int] = {}
+        inside: dict[int, list[int]] = {}
+        for word in dict.fromkeys(words):
+            index = min(bisect_right(self._first_source, word), len(self._blocks)) - 1
+            found[word] = self._first_target[index + (word > self._first_source[index])]
+            if self._first_source[index] < word < self._first_source[index + 1]:
+                inside.setdefault(index, []).append(word)
+        for index, its_words in inside.items():
+            first = self._first_source[index]
+            places = _cuts(self._blocks[index].links, [word - first for word in its_words])
+            found.update(zip(its_words, (self._first_target[index] + place for place in places), strict=True))
+        return [found[word] for word in words]
+
     def image(self, word: int) -> int:
         """Return the most likely target word of a source word."""
         index = bisect_right(self._first_source, word) - 1
@@ -157,8 +198,14 @@ class _Words:
 def _place(siblings: Sequence[_Placed], low: int, high: int, words: _Words) -> None:
     """Give each tag target words of its own between `low` and `high`, the most certain tag first."""
     wanted: list[tuple[_Placed, PlacementScores]] = []
+    dividers = [each for each in siblings if each.tag.divides]
+    cuts = words.cuts([words.first_after(each.tag.start) for each in dividers]) if dividers else ()
+    for each, cut in zip(dividers, cuts, strict=True):
+        each.first = each.last = cut
     for each in siblings:
         checkpoint()
+        if each.tag.divides:
+            continue
         inside = words.inside(each.tag)
         if each.tag.begins_before or each.tag.ends_behind:
             # The first or the last of all tags; the others are on its other side.

@@ -12,7 +12,7 @@ from operator import attrgetter
 import regex
 
 from server.interface.interruption import checkpoint
-from server.text.readers.units import OBJECT, ProtectedSpan, Tag, Unit
+from server.text.readers.units import DIVIDER, OBJECT, ProtectedSpan, Tag, Unit
 from server.text.spans import SpanKind, find_spans
 from server.text.unknown_characters import UnknownCharacters
 
@@ -353,6 +353,13 @@ class UnitBuilder:
         self._add(_Node("", place, place, raw, "", self._parent, replaces_blank=replaces_blank))
 
     def _plain(self, text: str) -> None:
+        if DIVIDER in text:
+            first, *others = text.split(DIVIDER)
+            self._plain(first)
+            for other in others:
+                self._mark(DIVIDER)
+                self._plain(other)
+            return
         visible = text if text.isascii() or _MAY_BE_INVISIBLE.search(text) is None else _INVISIBLE.sub("", text)
         text = self._without_second_space(self.unknown.with_plainer_forms(visible))
         if self.collapses_space and text:
@@ -368,6 +375,8 @@ class UnitBuilder:
         """Move the blank in front of a mark or an empty element into it: without the mark, a sign follows a word."""
         place = len(self._text)
         is_point = node.start == node.end == place and not (node.is_open or node.replaces_blank) and bool(node.opening)
+        if DIVIDER in node.opening:
+            return
         has_space_behind = (node.opening + node.closing)[-1:].isspace()
         if (
             is_point

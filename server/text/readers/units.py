@@ -8,6 +8,9 @@ from operator import attrgetter
 from server.text.spans import SpanKind
 
 OBJECT = "\N{OBJECT REPLACEMENT CHARACTER}"  # replaces everything in a unit's text that is no text
+# Divides a text into pieces, such as the captions that a sentence runs over: a mark, which alignment places such that
+# the words of each piece are translations of the words of that piece.
+DIVIDER = "\N{INFORMATION SEPARATOR ONE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,11 @@ class Tag:
     def begins_before(self) -> bool:
         """Return whether it was opened in another unit."""
         return not self.opening
+
+    @property
+    def divides(self) -> bool:
+        """Return whether it is a `DIVIDER`."""
+        return DIVIDER in self.opening
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bundle.loading import Bundle
-from bundle.manifest import BundleConfig
-from bundle.tokenizer_files import TARGET_VOCABULARY_FILE, VOCABULARY_FILE
+from bundle.manifest import TARGET_VOCABULARY_FILE, VOCABULARY_FILE, BundleConfig
 
 
 class SourceTemplate:

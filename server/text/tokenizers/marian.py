@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sentencepiece import SentencePieceProcessor
 
 from bundle.loading import Bundle
-from bundle.tokenizer_files import SOURCE_SENTENCEPIECE_FILE, TARGET_SENTENCEPIECE_FILE
+from bundle.manifest import SOURCE_SENTENCEPIECE_FILE, TARGET_SENTENCEPIECE_FILE
 from server.text.tokenizers.base import VocabularyTokenizer, read_vocabularies
 from server.text.tokenizers.word_tokens import MIN_WORDS, cost_of_ranks
 from server.text.unicode_text import replace_lone_surrogates

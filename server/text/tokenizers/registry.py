@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from bundle.loading import Bundle
-from bundle.manifest import BundleError
-from bundle.tokenizer_files import TokenizerKind
+from bundle.manifest import BundleError, TokenizerKind
 from server.interface.word_tokens import WordTokens
 from server.text.tokenizers.base import read_vocabularies
 from server.text.tokenizers.byte_tokens import ByteTokenizer

@@ -44,7 +44,7 @@ TEXTS = (
     "🦉 ﬁne e\N{COMBINING ACUTE ACCENT}",
 )
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
-_SMALL = {
+SMALL = {
     "d_model": 24,
     "encoder_layers": 2,
     "decoder_layers": 1,
@@ -115,19 +115,19 @@ def _bpe(special: list[str], *, byte_level: bool) -> dict[str, object]:
 
 def _bart(pieces: Pieces, folder: Path) -> tuple[PreTrainedModel, object]:
     tokenizer = BartTokenizer(**_bpe([*_SPECIAL, "<mask>"], byte_level=True))
-    return BartForConditionalGeneration(BartConfig(vocab_size=len(tokenizer), **_SMALL)), tokenizer
+    return BartForConditionalGeneration(BartConfig(vocab_size=len(tokenizer), **SMALL)), tokenizer
 
 
 def _mbart(pieces: Pieces, folder: Path) -> tuple[PreTrainedModel, object]:
     tokenizer = MBartTokenizer(vocab=[*_scored(*_SPECIAL), *pieces], src_lang="en_XX", tgt_lang="de_DE")
     start = tokenizer.convert_tokens_to_ids("de_DE")
-    config = MBartConfig(vocab_size=len(tokenizer), decoder_start_token_id=start, **_SMALL)
+    config = MBartConfig(vocab_size=len(tokenizer), decoder_start_token_id=start, **SMALL)
     return MBartForConditionalGeneration(config), tokenizer
 
 
 def _mbart50(pieces: Pieces, folder: Path) -> tuple[PreTrainedModel, object]:
     tokenizer = MBart50Tokenizer(vocab=[*_scored(*_SPECIAL), *pieces], src_lang="en_XX", tgt_lang="de_DE")
-    config = MBartConfig(vocab_size=len(tokenizer), decoder_start_token_id=2, **_SMALL)
+    config = MBartConfig(vocab_size=len(tokenizer), decoder_start_token_id=2, **SMALL)
     return MBartForConditionalGeneration(config), tokenizer
 
 
@@ -135,20 +135,20 @@ def _m2m100(pieces: Pieces, folder: Path) -> tuple[PreTrainedModel, object]:
     vocabulary = {piece: index for index, (piece, _) in enumerate([*_scored(*_SPECIAL), *pieces])}
     (folder / "vocab.json").write_text(json.dumps(vocabulary), "utf-8")
     tokenizer = M2M100Tokenizer(str(folder / "vocab.json"), str(folder / "pieces.model"), src_lang="en", tgt_lang="de")
-    config = M2M100Config(vocab_size=len(vocabulary) + 108, **_SMALL)
+    config = M2M100Config(vocab_size=len(vocabulary) + 108, **SMALL)
     return M2M100ForConditionalGeneration(config), tokenizer
 
 
 def _nllb(pieces: Pieces, folder: Path) -> tuple[PreTrainedModel, object]:
     tokenizer = NllbTokenizer(**_bpe(list(_SPECIAL), byte_level=False), src_lang="eng_Latn", tgt_lang="deu_Latn")
-    config = M2M100Config(vocab_size=len(tokenizer), **_SMALL)
+    config = M2M100Config(vocab_size=len(tokenizer), **SMALL)
     return M2M100ForConditionalGeneration(config), tokenizer
 
 
 def _pegasus(pieces: Pieces, folder: Path) -> tuple[PreTrainedModel, object]:
     masks = [*_scored("<mask_1>", "<mask_2>"), *_scored(*(f"<unk_{index}>" for index in range(2, 103)))]
     tokenizer = PegasusTokenizer(vocab=[*_scored("<pad>", "</s>"), *masks, *_scored("<unk>"), *pieces])
-    return PegasusForConditionalGeneration(PegasusConfig(vocab_size=len(tokenizer), **_SMALL)), tokenizer
+    return PegasusForConditionalGeneration(PegasusConfig(vocab_size=len(tokenizer), **SMALL)), tokenizer
 
 
 def _t5(pieces: Pieces, folder: Path) -> tuple[PreTrainedModel, object]:

@@ -8,7 +8,7 @@ import torch
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.weights import build_model, parameter_shapes, select_weights
 from model.families.registry import FAMILIES, read_checkpoint
-from tests.model.families.marian.test_reading import rewrite_json
+from tests.model.families.marian.test_hugging_face import rewrite_json
 from tests.model.random_models import save_marian
 
 

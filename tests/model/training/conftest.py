@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.model.training.toy_text import write_reversed
+from tests.model.training.toy_runs import write_reversed
 
 
 @pytest.fixture(scope="module")

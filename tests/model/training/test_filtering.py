@@ -9,8 +9,7 @@ from typer.testing import CliRunner, Result
 from kvasir import app
 from model.training.filtering import kept_pairs, pair_losses
 from model.training.trainer import Trainer
-from tests.model.training.toy_runs import train
-from tests.model.training.toy_text import toy_settings
+from tests.model.training.toy_runs import toy_settings, train
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 
 from model.training.record import markdown, read_record
-from tests.model.training.toy_runs import train
-from tests.model.training.toy_text import toy_settings
+from tests.model.training.toy_runs import toy_settings, train
 
 
 def _written(folder: Path, *entries: dict[str, float]) -> Path:
@@ -39,13 +38,6 @@ def test_runs_are_added_up_in_a_table(tmp_path: Path) -> None:
         "| b | 20 | 0.5 M | 0.5 | not validated |",
         "| all | 1,020 | 3.5 M | 3.5 | not validated |",
     ]
-
-
-def test_a_log_of_an_earlier_version_is_read_without_its_pauses(tmp_path: Path) -> None:
-    times = (0.0, 1800.0, 90_000.0, 91_800.0)  # a day between the second line and the third
-    entries = [{"step": step, "labels_per_second": 100, "time": time} for step, time in enumerate(times, start=1)]
-    record = read_record(_written(tmp_path / "run", *entries))
-    assert (record.updates, record.target_tokens, record.hours) == (4, 360_000, 1.0)
 
 
 def test_a_folder_without_a_log_is_rejected(tmp_path: Path) -> None:

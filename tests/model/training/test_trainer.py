@@ -1,18 +1,22 @@
 """Real trainings, of a few thousand weights and a few seconds."""
 
 import json
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
-from model.training.settings import DataFile
-from model.training.trainer import Progress, Trainer
-from model.training.vocabulary import read_vocabulary
-from tests.model.training.toy_runs import no_report, stop_after, train, without_times
-from tests.model.training.toy_text import toy_settings
+from model.training.settings import DataFile, Schedule
+from model.training.trainer import Progress, SubwordSplitter, Trainer, average_weights, learning_rate
+from model.training.vocabulary import JointVocabulary, best_split, read_vocabulary, train_vocabulary
+from tests.model.training.toy_runs import WORDS, no_report, stop_after, toy_settings, train, without_times
+
+TEXT = " ".join(WORDS)
 
 
 def test_a_model_learns_to_reverse_words(data: Path, unseen: Path, tmp_path: Path) -> None:
@@ -262,3 +266,100 @@ def test_a_student_with_a_recurrent_decoder_is_written_and_read_back(data: Path,
     torch.testing.assert_close(logits[..., :-1], expected[..., :-1], atol=1e-5, rtol=0)
     again = toy_settings(data, initial=str(trainer.run_folder.checkpoint), max_steps=1)
     assert Trainer(again, tmp_path / "again").model.config.has_recurrent_decoder
+
+
+@pytest.mark.parametrize("schedule", ["inverse-square-root", "cosine"])
+def test_the_rate_rises_in_a_line_to_its_highest(schedule: Schedule) -> None:
+    rates = [learning_rate(schedule, step, 0.4, 4, 100) for step in (1, 2, 3, 4)]
+    assert rates == pytest.approx([0.1, 0.2, 0.3, 0.4])
+
+
+@pytest.mark.parametrize("step", [4000, 4001, 16_000, 99_999])
+def test_the_inverse_square_root_is_that_of_the_paper(step: int) -> None:
+    # Vaswani et al. 2017, section 5.3; d_model is chosen so that both have the same highest rate.
+    highest, warmup = 7e-4, 4000
+    scale = highest * math.sqrt(warmup)
+    paper = scale * min(step**-0.5, step * warmup**-1.5)
+    assert learning_rate("inverse-square-root", step, highest, warmup, 100_000) == pytest.approx(paper)
+
+
+def test_a_cosine_is_half_way_down_half_way_through_and_ends_at_nothing() -> None:
+    rates = [learning_rate("cosine", step, 1.0, 10, 110) for step in (10, 35, 60, 110, 200)]
+    assert rates == pytest.approx([1.0, (1 + math.sqrt(0.5)) / 2, 0.5, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("schedule", ["inverse-square-root", "cosine"])
+def test_without_warm_up_the_first_rate_is_near_the_highest(schedule: Schedule) -> None:
+    assert learning_rate(schedule, 1, 1.0, 0, 1000) == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> JointVocabulary:
+    return train_vocabulary([f"{first} {second}" for first in WORDS for second in WORDS], 300)
+
+
+def test_split_tokens_are_more_and_have_the_same_text(vocabulary: JointVocabulary) -> None:
+    (tokens,) = vocabulary.encode([TEXT])
+    split = SubwordSplitter(vocabulary, 1.0).for_batch((1, 2), 256)
+    found = split(tokens)
+    assert len(found) > len(tokens)
+    assert found[-1] == vocabulary.end
+    assert vocabulary.decode(found) == TEXT
+
+
+def test_few_tokens_are_split_with_a_small_probability_and_equal_seeds_split_equally(
+    vocabulary: JointVocabulary,
+) -> None:
+    (tokens,) = vocabulary.encode([" ".join(WORDS * 20)])
+    splitter = SubwordSplitter(vocabulary, 0.1)
+    found = splitter.for_batch((1, 2), 4096)(tokens)
+    assert 1.02 * len(tokens) < len(found) < 1.25 * len(tokens)
+    np.testing.assert_array_equal(splitter.for_batch((1, 2), 4096)(tokens), found)
+    assert not np.array_equal(splitter.for_batch((1, 3), 4096)(tokens), found)
+
+
+def test_a_sequence_that_would_be_too_long_is_not_split(vocabulary: JointVocabulary) -> None:
+    (tokens,) = vocabulary.encode([TEXT])
+    np.testing.assert_array_equal(SubwordSplitter(vocabulary, 1.0).for_batch((1,), len(tokens))(tokens), tokens)
+
+
+def test_the_best_split_has_the_fewest_pieces_and_of_those_the_most_probable() -> None:
+    scores = {"abcd": -1.0, "ab": -2.0, "cd": -2.0, "abc": -9.0, "a": -1.0, "b": -1.0, "c": -1.0, "d": -1.0}
+    assert best_split("abcd", scores) == ["ab", "cd"]
+    assert best_split("ab", scores) == ["a", "b"]
+    assert best_split("x", scores) == []
+
+
+@pytest.mark.parametrize("split_before", [True, False])
+def test_digits_can_be_tokens_of_their_own(split_before: bool) -> None:
+    texts = [f"year 1987 {number}" for number in range(1900, 2030)] * 3
+    vocabulary = train_vocabulary(texts, 275, split_digits=split_before)
+    split = vocabulary if split_before else vocabulary.with_split_digits()
+    assert split.numbers == vocabulary.numbers
+    (tokens,) = split.encode(["year 1987 2024"])
+    pieces = {number: piece for piece, number in vocabulary.numbers.items()}
+    assert all(sum(map(str.isdigit, pieces[token])) <= 1 for token in tokens.tolist())
+    assert split.decode(tokens) == "year 1987 2024"
+    if not split_before:
+        assert len(vocabulary.encode(["year 1987 2024"])[0]) < len(tokens)
+
+
+def test_the_average_is_the_mean_of_each_weight(tmp_path: Path) -> None:
+    snapshots = [{"a": torch.randn(3, 4), "b": torch.randn(5)} for _ in range(3)]
+    for number, weights in enumerate(snapshots):
+        save_file(weights, tmp_path / f"{number}.safetensors")
+    averaged = average_weights(sorted(tmp_path.iterdir()))
+    assert set(averaged) == {"a", "b"}
+    for name, tensor in averaged.items():
+        assert tensor.dtype == torch.float32
+        torch.testing.assert_close(tensor, torch.stack([weights[name] for weights in snapshots]).mean(dim=0))
+
+
+def test_the_average_of_one_snapshot_is_that_snapshot(tmp_path: Path) -> None:
+    save_file({"a": (weight := torch.randn(7))}, tmp_path / "1.safetensors")
+    assert torch.equal(average_weights([tmp_path / "1.safetensors"])["a"], weight)
+
+
+def test_there_is_no_average_of_nothing() -> None:
+    with pytest.raises(ValueError, match="no snapshots"):
+        average_weights([])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from model.training.vocabulary import JointVocabulary, read_vocabulary, train_vocabulary
-from tests.model.training.toy_text import WORDS
+from tests.model.training.toy_runs import WORDS
 
 TEXTS = [f"{first} {second}" for first in WORDS for second in WORDS]
 

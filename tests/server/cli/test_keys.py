@@ -52,6 +52,14 @@ def test_limits_change_and_zero_removes_one(path: Path) -> None:
     assert KeyFile(path).all()[key.id].limits == KeyLimits(60, None)
 
 
+def test_a_key_whose_texts_are_lines_is_made_and_changed(path: Path) -> None:
+    key_id, _ = parts_of(_run("add", "subtitles", "--join-lines", file=path)[1]) or ("", "")
+    assert KeyFile(path).all()[key_id].limits == KeyLimits(join_lines=1)
+    assert "lines are joined" in _run("limit", key_id, "--documents", "3", file=path)[1]
+    _run("limit", key_id, "--no-join-lines", file=path)
+    assert KeyFile(path).all()[key_id].limits == KeyLimits(documents=3)
+
+
 def test_a_key_is_revoked(path: Path) -> None:
     key, _ = KeyFile(path).add("team", KeyLimits())
     assert _run("revoke", key.id, file=path)[0] == 0

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from server.documents.fragment import Atom, Fragment, Wrap
+from server.documents.fragment import Atom, DocumentCounts, Fragment, Wrap
 from server.documents.rewriting import Translate, translate_document
 from server.documents.steps import DocumentSize
 from server.interface.errors import DeadlineExceeded, InvalidDocument, QueueFull
@@ -15,7 +15,7 @@ class Windows:
     """A document with these windows of fragments; it keeps their translations."""
 
     def __init__(self, *windows: list[Fragment]) -> None:
-        self.num_translated = 7
+        self.counts = DocumentCounts(num_translated=7)
         self._windows = list(windows)
         self.translations: list[list[Fragment]] = []
 

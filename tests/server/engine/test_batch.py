@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 from server.engine.batch import SearchGroup, sorted_logit_rows
 from server.engine.decoding.forced_search import ForcedSearch
 from server.engine.decoding.request_decoder import RequestDecoder
-from server.engine.decoding.request_rows import StepOutputs
 from server.engine.decoding.search import Choice, EndBonus, SearchLimits
 from server.engine.kv_cache import RowIndices
-from server.engine.model_runner import Candidates
+from server.engine.model_runner import Candidates, StepOutputs
 from server.interface.errors import EngineFailed
 from server.interface.request import FinishReason, Hypothesis, Request, SentenceParams
 from tests.fakes.engine import END, request

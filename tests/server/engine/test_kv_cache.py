@@ -1,3 +1,5 @@
+"""Rows of keys and values: their content, memory and sources against plain lists."""
+
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,9 +16,10 @@ from hypothesis.stateful import (
 )
 from numpy.typing import NDArray
 
-from kernels import cache_moves
-from kernels.cache_moves import SOURCE_PLACE_UNIT, CacheMoves
-from server.engine.kv_cache import CacheShapes, KVCache, fill_holes
+from kernels import cache_rows
+from kernels.cache_rows import SOURCE_PLACE_UNIT, CacheMoves
+from kernels.layout import from_native, to_native
+from server.engine.kv_cache import CacheShapes, KVCache, SourceRows, fill_holes
 
 SHAPES = CacheShapes(num_layers=2, num_heads=2, head_dim=3, max_source_tokens=5, max_target_tokens=7)
 PLANES = 2 * SHAPES.num_layers
@@ -195,7 +198,7 @@ def test_every_move_keeps_the_content_of_rows_and_copies_nothing_else(
     machine: type[CacheAgainstPlainLists], is_native: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not is_native:
-        monkeypatch.setattr(cache_moves, "_library", None)
+        monkeypatch.setattr(cache_rows, "_library", None)
     run_state_machine_as_test(
         machine,
         settings=settings(max_examples=40, stateful_step_count=30, deadline=None, derandomize=True, database=None),
@@ -279,7 +282,7 @@ def test_the_state_of_a_recurrent_decoder_follows_the_beam_and_the_hole(
     is_native: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not is_native:
-        monkeypatch.setattr(cache_moves, "_library", None)
+        monkeypatch.setattr(cache_rows, "_library", None)
     cache = KVCache(CacheShapes(2, 2, 3, max_source_tokens=5, max_target_tokens=7, state_width=8), max_rows=6)
     assert cache.self_cache.size == 0
     assert (cache.moves is not None) == (is_native and CacheMoves.is_available())
@@ -298,3 +301,62 @@ def test_the_state_of_a_recurrent_decoder_follows_the_beam_and_the_hole(
     moved_to = cache.close_holes()
     assert moved_to is not None
     assert cache.states[:, moved_to[rows[0]], 0, 7].tolist() == [[3, 3, 1]] * 2
+
+
+def test_rows_with_their_own_sources_have_lengths_as_places() -> None:
+    lengths = np.array([3, 5, 7], np.int32)
+    sources = SourceRows(lengths, is_shared=False)
+    assert sources.begin(1, np.array([True, True, False])) == 1
+    lengths[2] = lengths[1]
+    sources.follow(np.array([1]), np.array([2]))
+    assert sources.rows.tolist() == [0, 1, 2]
+    assert sources.places.tolist() == [3, 5, 5]
+
+
+def test_a_row_begins_with_the_first_source_that_no_other_live_row_reads() -> None:
+    sources = SourceRows(np.full(4, 9, np.int32), is_shared=True)
+    is_live = np.array([False, False, False, True])
+    assert sources.begin(3, is_live) == 0
+    is_live[1] = True
+    assert sources.begin(1, is_live) == 1
+    is_live[3] = False
+    is_live[0] = True
+    assert sources.begin(0, is_live) == 0
+
+
+def test_the_place_of_a_source_leads_from_the_row_to_it_in_both_directions() -> None:
+    lengths = np.array([9, 9, 65535, 9], np.int32)
+    sources = SourceRows(lengths, is_shared=True)
+    sources.rows[2] = 1
+    lengths[[0, 3]] = lengths[2]
+    sources.follow(np.array([2, 2]), np.array([0, 3]))
+    assert sources.rows.tolist() == [1, 1, 1, 1]
+    assert [divmod(place, SOURCE_PLACE_UNIT) for place in sources.places[[0, 3]].tolist()] == [(1, 65535), (-2, 65535)]
+    assert ((sources.places[[0, 3]] - 1) >> 16).tolist() == [1, -2]
+
+
+SMALL = CacheShapes(num_layers=2, num_heads=2, head_dim=3, max_source_tokens=5, max_target_tokens=7)
+SMALL_PLANES = 2 * SMALL.num_layers
+
+
+def test_memory_by_position_has_all_heads_of_a_position_side_by_side() -> None:
+    cache = KVCache(SMALL, max_rows=3, is_native=True)
+    cache.self_cache[:] = np.arange(cache.self_cache.size).reshape(cache.self_cache.shape)
+    declared = cache.declared(cache.self_cache, 1, 2)
+    assert declared.base is not None, "a copy would not be what the graph changes"
+    assert declared.shape == cache.self_cache[1, :2].shape
+    expected = cache.self_cache[1, :2].swapaxes(1, 2)
+    assert np.array_equal(declared.ravel(), expected.ravel())
+    assert np.array_equal(from_native(declared), cache.self_cache[1, :2])
+    assert np.array_equal(to_native(cache.self_cache[1, :2]), declared)
+
+
+def test_an_int8_cache_keeps_the_last_source_position_as_real_numbers() -> None:
+    cache = KVCache(SMALL, max_rows=3, dtype=np.int8)
+    shape = (SMALL_PLANES, SMALL.num_heads, 4, SMALL.head_dim)
+    source = (np.arange(np.prod(shape)) - 60).astype(np.int8).reshape(shape)
+    cache.write_source(1, source, start_token=99)
+    assert np.array_equal(cache.cross_cache[:, 1, :, :4], source)
+    last = cache.last_cross[:, 1, 0]
+    assert last.dtype == np.float32
+    np.testing.assert_allclose(last * 127, source[:, :, -1].reshape(SMALL_PLANES, -1), rtol=1e-6)

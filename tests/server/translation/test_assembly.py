@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from bundle.loading import Bundle
-from server.interface.decoding_options import DecodingOptions
-from server.interface.detail_options import DetailOptions
+from server.interface.decoding_options import DecodingOptions, DetailOptions
 from server.interface.request import Completion, FinishReason, Hypothesis, Request, TokenDetails
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation.assembly import sentence_details

@@ -8,8 +8,7 @@ import pytest
 
 from bundle.loading import Bundle
 from bundle.manifest import GenerationDescription, GenerationTask
-from server.interface.decoding_options import DecodingOptions
-from server.interface.detail_options import DetailOptions
+from server.interface.decoding_options import DecodingOptions, DetailOptions
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
 from server.text.tokenizers.registry import open_tokenizer

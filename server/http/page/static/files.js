@@ -95,6 +95,12 @@ export class Files {
       const [texts, changed] = [job?.num_texts, job?.num_translated];
       if (changed < texts) showText(state, "files.someDone", { language, texts, changed });
       else showText(state, "files.done", { language });
+      if (job?.captions) {
+        const { joined, cuts, too_fast: fast } = job.captions;
+        const captions = element("p", { className: "state quiet" });
+        showText(captions, "files.captions", { joined, cuts, fast });
+        state.after(captions);
+      }
       const download = name.replace(/(\.[^.]*)?$/, `.${languages.target}$1`);
       const link = element("a", { href: address, download, className: "firm" });
       showText(link, "files.download");

@@ -14,7 +14,14 @@ from server.documents.formats.options import FormatOptions
 from server.documents.jobs import DocumentJob, JobStatus
 from server.documents.text_translation import DetectedBlocks, document_translation
 from server.http.protocols.deepl.errors import deepl_responses
-from server.http.protocols.deepl.fields import formality_of, glossary_of, source_tag, target_tag, warn_of_ignored
+from server.http.protocols.deepl.fields import (
+    formality_of,
+    glossary_of,
+    memory_of,
+    source_tag,
+    target_tag,
+    warn_of_ignored,
+)
 from server.http.requests.api_keys import charged
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import Parameters, read_parameters
@@ -48,6 +55,8 @@ class DocumentFields(BaseModel):
     output_format: str | None = Field(None, description="the format of the document; no other is supported")
     formality: str | None = None
     glossary_id: str | None = None
+    translation_memory_id: str | None = None
+    translation_memory_threshold: int | None = None
 
 
 class DocumentHandle(BaseModel):
@@ -93,7 +102,8 @@ async def submit(request: Request, response: Response) -> DocumentHandle:
     if (wanted := sent.text("output_format")) and not name.lower().endswith(f".{wanted.lower().lstrip('.')}"):
         raise InvalidRequest("output_format not supported.")
     glossary = await glossary_of(sent, server, source, target)
-    options = TranslationRequest((), "", "", glossary=glossary, formality=formality)
+    memory = await memory_of(request, sent)
+    options = TranslationRequest((), "", "", glossary=glossary, formality=formality, memory=memory)
     blocks = DetectedBlocks()
     translate = document_translation(
         service, options, source or AUTO, target, lambda done: server.metrics.translated(done.result), blocks

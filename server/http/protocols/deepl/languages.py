@@ -22,12 +22,12 @@ _RESOURCES = {
     "translate_text": {"formality": "t", "tag_handling": "st", "glossary": "st", "auto_detection": "s"},
     "translate_document": {"formality": "t", "glossary": "st", "auto_detection": "s"},
     "glossary": {},
+    "translation_memory": {},
 }
 # What DeepL has under these addresses.
 _PRODUCTS_ELSEWHERE = {
     "/v2/write": "write",
     "/v3/style_rules": "style_rules",
-    "/v3/translation_memories": "translation_memory",
     "/v3/voice": "voice",
 }
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]

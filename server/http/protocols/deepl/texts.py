@@ -11,6 +11,7 @@ from server.http.protocols.deepl.fields import (
     formality_of,
     glossary_of,
     language_code,
+    memory_of,
     names_of,
     one_of,
     source_tag,
@@ -73,6 +74,8 @@ class TranslateFields(BaseModel):
         None, description="latency_optimized selects greedy search, the others beam search"
     )
     show_billed_characters: bool | None = None
+    translation_memory_id: str | None = None
+    translation_memory_threshold: int | None = Field(None, ge=0, le=100, description="by default 75")
 
 
 class TranslationAnswer(BaseModel):
@@ -132,6 +135,7 @@ async def translate(request: Request, response: Response) -> TranslationsAnswer:
         DecodingOptions(beam_size=_beam_size(model_type, server)),
         glossary=await glossary_of(sent, server, source, target),
         formality=formality_of(sent, target),
+        memory=await memory_of(request, sent),
         format="xml" if tag_handling == "xml" else "html" if tag_handling == "html" else "text",
         markup=MarkupOptions(
             splitting_tags=names_of(sent, "splitting_tags"),

@@ -12,6 +12,7 @@ from server.documents.text_translation import document_translation
 from server.http.protocols.libretranslate.texts import check_languages, libretranslate_responses, required_tag
 from server.http.requests.api_keys import charged
 from server.http.requests.disconnect import unless_disconnected
+from server.http.requests.memories import default_memory
 from server.http.requests.openapi_bodies import body_of
 from server.http.requests.parameters import read_parameters
 from server.http.responses.download import download
@@ -56,7 +57,7 @@ async def translate_file(request: Request) -> FileAnswer:
     check_languages(catalogue, source, target)
     if not file.filename or not file.size:
         raise InvalidRequest("Invalid request: empty file")
-    asked = TranslationRequest((), "", "")
+    asked = TranslationRequest((), "", "", memory=default_memory(request))
     translate = document_translation(
         interpreter, asked, source, target, lambda done: server.metrics.translated(done.result)
     )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import get_args
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
@@ -18,7 +19,7 @@ from server.text.language_detection import Detection
 from server.text.language_tags import display_name, match_language
 from server.translation.router import Router
 from server.translation.service import AUTO, TranslationOutcome
-from server.translation.types import TranslationRequest
+from server.translation.types import TextContext, TranslationRequest
 
 
 class LibreTranslateError(BaseModel):
@@ -51,6 +52,9 @@ class TranslateFields(BaseModel):
     source: str = Field(description="language of the texts; auto: each is detected")
     target: str = Field(description="language to translate into")
     format: str = Field("text", description="text or html")
+    context: str | None = Field(
+        None, description="lines: translate texts of a list together that one sentence runs over; none: each by itself"
+    )
     alternatives: int = Field(0, description="maximum number of other translations of each text")
     api_key: str | None = None
 
@@ -104,10 +108,15 @@ async def translate(request: Request) -> Response:
     format_ = sent.text("format") or "text"
     if format_ not in ("text", "html"):
         raise InvalidRequest(f"{format_} format is not supported")
+    context = sent.text("context")
+    if context not in (None, "", *get_args(TextContext)):
+        raise InvalidRequest(f"{context} context is not supported")
+    joins_lines = context == "lines" if context else None
     if format_ == "html":
-        translation = TranslationRequest(texts, "", "", format="html")
+        translation = TranslationRequest(texts, "", "", format="html", joins_lines=joins_lines)
     else:
-        translation = TranslationRequest(texts, "", "", DecodingOptions(num_hypotheses=1 + num_alternatives))
+        options = DecodingOptions(num_hypotheses=1 + num_alternatives)
+        translation = TranslationRequest(texts, "", "", options, joins_lines=joins_lines)
     outcome = await run_translation(request, translation, source, target)
     return json_response(_response(outcome, sent.is_list("q"), num_alternatives))
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from bundle.manifest import Repair
 from server.text.protection.masked_sentence import Means
 from server.text.spans import SpanKind
-from server.translation.types import KeepReason, SentenceQuality, Translation
+from server.translation.types import KeepReason, MemoryUse, SentenceMemory, SentenceQuality, Translation
 
 
 class ProtectedSpanAnswer(BaseModel):
@@ -50,6 +50,21 @@ class SentenceQualityAnswer(BaseModel):
     quality: float = Field(ge=0, le=1)
 
 
+class SentenceMemoryAnswer(BaseModel):
+    """What the translation memory had for a sentence."""
+
+    text: str
+    memory: MemoryUse = Field(
+        description="exact: its translation, which is the answer; fuzzy: one of a similar sentence"
+    )
+    score: int | None = Field(
+        default=None, description="100 for exact; else 100 minus the edit distance in percent of the words"
+    )
+    segment_id: str | None = None
+    source_text: str | None = Field(default=None, description="of the similar sentence")
+    target_text: str | None = Field(default=None, description="of the similar sentence")
+
+
 class TranslationDetails(BaseModel):
     """How a translation came about."""
 
@@ -73,6 +88,7 @@ class TranslationDetails(BaseModel):
     low_quality: list[SentenceQualityAnswer] | None = Field(
         None, description="sentences with a quality below `min_quality`"
     )
+    memory: list[SentenceMemoryAnswer] | None = Field(None, description="all sentences, if a memory was used")
 
 
 def translation_details(translation: Translation) -> TranslationDetails | None:
@@ -91,8 +107,23 @@ def translation_details(translation: Translation) -> TranslationDetails | None:
         numbers=numbers,
         quality=_qualities(translation.sentence_quality),
         low_quality=_qualities(translation.low_quality),
+        memory=list(map(_memory, translation.memory)) or None,
     )
     return details if any(value is not None for _, value in details) else None
+
+
+def _memory(sentence: SentenceMemory) -> SentenceMemoryAnswer:
+    match = sentence.match
+    if match is None:
+        return SentenceMemoryAnswer(text=sentence.text, memory=sentence.use)
+    return SentenceMemoryAnswer(
+        text=sentence.text,
+        memory=sentence.use,
+        score=match.score,
+        segment_id=match.segment,
+        source_text=None if match.is_exact else match.source,
+        target_text=None if match.is_exact else match.target,
+    )
 
 
 def _qualities(sentences: Sequence[SentenceQuality]) -> list[SentenceQualityAnswer] | None:

@@ -7,19 +7,25 @@ from fastapi import APIRouter, Depends, Form, Request, Response, UploadFile
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
-from server.documents.formats.options import FormatOptions, split_columns
+from server.documents.formats.options import MAX_READING_SPEED, READING_SPEED, FormatOptions, split_columns
+from server.documents.fragment import DocumentCounts
 from server.documents.jobs import DocumentJob, JobStatus
 from server.documents.report import DocumentReport
 from server.documents.text_translation import document_translation
 from server.http.requests.api_keys import charged
+from server.http.requests.memories import named_memory
 from server.http.responses.download import download
 from server.http.responses.error_formats import ErrorBody
 from server.http.responses.errors import error_responses
 from server.http.state import ServerState, server_state
-from server.interface.decoding_options import MAX_BEAM_SIZE, DecodingOptions
-from server.interface.detail_options import MAX_LENGTH_PENALTY
-from server.interface.text_options import KeepOrTranslate, OnLowQuality
-from server.translation.types import KeepReason, TranslationRequest
+from server.interface.decoding_options import (
+    MAX_BEAM_SIZE,
+    MAX_LENGTH_PENALTY,
+    DecodingOptions,
+    KeepOrTranslate,
+    OnLowQuality,
+)
+from server.translation.types import KeepReason, MemoryUse, TranslationRequest
 
 router = APIRouter(prefix="/v1/documents", tags=["documents"])
 
@@ -43,6 +49,15 @@ class DocumentDetails(BaseModel):
     numbers_differ: int | None = Field(None, description="number of sentences with a lost or an invented number")
     low_quality: int | None = Field(None, description="number of sentences with a quality below `min_quality`")
     quality: float | None = Field(None, ge=0, le=1, description="mean quality, weighted by the tokens of the texts")
+    memory: dict[MemoryUse, int] | None = Field(None, description="numbers of sentences by their translation memory")
+
+
+class CaptionCounts(BaseModel):
+    """Captions of subtitles that one sentence runs over, and captions that take longer to read than they are shown."""
+
+    joined: int = Field(description="captions that were translated together with others")
+    cuts: int = Field(description="places at which a translation was divided into captions again")
+    too_fast: int = Field(description="captions with more characters a second than `reading_speed`")
 
 
 class DocumentAnswer(BaseModel):
@@ -59,6 +74,7 @@ class DocumentAnswer(BaseModel):
     num_translated: int | None = Field(
         None, description="texts that differ from their source, of a document that is done"
     )
+    captions: CaptionCounts | None = Field(None, description="of subtitles, if there is anything to report")
     seconds_remaining: float | None = Field(None, description="estimate during the translation")
     error: ErrorBody | None = Field(None, description="cause, if the status is error")
     details: DocumentDetails | None = Field(None, description="if there is anything to report")
@@ -95,11 +111,26 @@ async def submit(
     encoding: Annotated[
         str | None, Form(max_length=_MAX_TAG_CHARACTERS, description="of a text file; by default detected")
     ] = None,
+    join_captions: Annotated[
+        bool | None,
+        Form(description="of subtitles: translate captions together that one sentence runs over; by default true"),
+    ] = None,
+    reading_speed: Annotated[
+        float | None,
+        Form(
+            ge=1,
+            le=MAX_READING_SPEED,
+            allow_inf_nan=False,
+            description=f"of subtitles: characters a second that viewers read; by default {READING_SPEED:g}",
+        ),
+    ] = None,
     if_already_target: Annotated[KeepOrTranslate | None, Form()] = None,
     repair: Annotated[bool | None, Form()] = None,
     return_quality: Annotated[bool, Form()] = False,
     min_quality: Annotated[float | None, Form(ge=0, le=1, allow_inf_nan=False)] = None,
     on_low_quality: Annotated[OnLowQuality | None, Form()] = None,
+    memory_id: Annotated[str | None, Form(max_length=64)] = None,
+    memory_threshold: Annotated[int | None, Form(ge=0, le=100)] = None,
 ) -> DocumentAnswer:
     """Submit a document as multipart/form-data. `format`, or the extension of its name, selects the format.
 
@@ -117,13 +148,15 @@ async def submit(
         min_quality=min_quality,
         on_low_quality=on_low_quality,
     )
-    translation_request = TranslationRequest((), "", "", options)
+    translation_request = TranslationRequest(
+        (), "", "", options, memory=await named_memory(request, memory_id, memory_threshold)
+    )
     into = service.check(translation_request, source, target)
     translate = document_translation(
         service, translation_request, source, target, lambda done: server.metrics.translated(done.result)
     )
     name = _result_name(file.filename or "", into)
-    format_options = FormatOptions(delimiter, split_columns(columns), encoding, into)
+    format_options = FormatOptions(delimiter, split_columns(columns), encoding, into, join_captions, reading_speed)
     job = await server.documents.submit(name, file.file, charged(request, translate), format_options, format)
     response.headers["Location"] = f"{PATH}/{job.id}"
     return _answer(job)
@@ -155,6 +188,7 @@ async def delete(document_id: str, server: Server) -> None:
 
 
 def _answer(job: DocumentJob) -> DocumentAnswer:
+    counts = job.report.counts
     error = None if job.error is None else ErrorBody(code=job.error.code, message=str(job.error))
     return DocumentAnswer(
         id=job.id,
@@ -165,11 +199,17 @@ def _answer(job: DocumentJob) -> DocumentAnswer:
         num_units=job.num_units,
         num_characters=job.num_characters,
         num_texts=job.num_texts,
-        num_translated=job.report.num_translated,
+        num_translated=None if counts is None else counts.num_translated,
+        captions=None if counts is None else _captions(counts),
         seconds_remaining=job.seconds_remaining,
         error=error,
         details=_details(job.report),
     )
+
+
+def _captions(counts: DocumentCounts) -> CaptionCounts | None:
+    captions = CaptionCounts(joined=counts.captions_joined, cuts=counts.caption_cuts, too_fast=counts.captions_too_fast)
+    return captions if any(captions.model_dump().values()) else None
 
 
 def _details(report: DocumentReport) -> DocumentDetails | None:
@@ -181,6 +221,7 @@ def _details(report: DocumentReport) -> DocumentDetails | None:
         numbers_differ=report.numbers_differ or None,
         low_quality=report.low_quality or None,
         quality=report.quality,
+        memory=dict(report.memory) or None,
     )
     return details if details.model_dump(exclude_none=True) else None
 

@@ -19,7 +19,7 @@ from server.http.requests.translation_call import expected_detail_bytes
 from server.http.responses.errors import error_responses
 from server.http.responses.large_json import OBJECTS_ON_LOOP, json_off_loop
 from server.http.state import RequestRecord, ServerState, request_record, server_state
-from server.interface.detail_options import DetailOptions
+from server.interface.decoding_options import DetailOptions
 from server.translation.types import TranslationResult
 from server.translation.whole_texts import Score, ScoreRequest
 

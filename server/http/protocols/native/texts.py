@@ -20,6 +20,7 @@ from server.http.protocols.native.fields import (
     finite,
     sentence_answer,
 )
+from server.http.requests.memories import named_memory
 from server.http.requests.translation_call import accept, run_translation
 from server.http.responses.errors import error_responses
 from server.http.responses.large_json import OBJECTS_ON_LOOP, json_off_loop, json_response
@@ -33,7 +34,7 @@ from server.text.language_detection import Detection
 from server.translation.execution import GLOSSARIES, Deadline, ThreadRunner
 from server.translation.glossaries import memory_of
 from server.translation.service import TranslationOutcome
-from server.translation.types import TextFormat, Translation, TranslationRequest
+from server.translation.types import TextContext, TextFormat, Translation, TranslationRequest
 
 router = APIRouter(prefix="/v1", tags=["translation"])
 
@@ -62,6 +63,14 @@ class TranslateBody(BoundedBody, DecodingOptions):
         "translation has one",
     )
     glossary_id: str | None = Field(None, max_length=64, description="id of a stored glossary; see /v2/glossaries")
+    memory_id: str | None = Field(
+        None,
+        max_length=64,
+        description="id of a translation memory; by default those that the API key uses by default; see docs/memory.md",
+    )
+    memory_threshold: int | None = Field(
+        None, ge=0, le=100, description="score from which on a similar sentence of the memory is used; by default 75"
+    )
     formal: bool | None = Field(
         None,
         description="true for formal address, false for informal address, in languages with rules for both; sentences "
@@ -70,6 +79,12 @@ class TranslateBody(BoundedBody, DecodingOptions):
     stream: bool = Field(False, description="answer with server-sent events as text becomes final")
     timeout_seconds: Timeout = None
     format: TextFormat = Field("text", description="html and xml keep their tags")
+    context: TextContext | None = Field(
+        None,
+        description="lines: the texts are lines of one text, such as captions; those that one sentence runs over are "
+        "translated together, and the translation is divided into as many again. By default as the server or the key "
+        "says, else none",
+    )
 
 
 class DetectedLanguage(BaseModel):
@@ -152,6 +167,8 @@ async def translate(
         formality=None if body.formal is None else Formality.FORMAL if body.formal else Formality.INFORMAL,
         timeout_seconds=body.timeout_seconds,
         format=body.format,
+        memory=await named_memory(request, body.memory_id, body.memory_threshold),
+        joins_lines=None if body.context is None else body.context == "lines",
     )
     if body.stream:
         interpreter, asked = accept(request, asked)
@@ -191,7 +208,12 @@ def _num_objects(asked: TranslationRequest, done: TranslationOutcome) -> int:
     num_alternatives = max(asked.options.num_hypotheses, 1) * len(result.translations)
     counts = (result.kept_spans, result.kept_sentences, result.outcomes)
     num_sentences = result.sentence_tokens.num_sentences if asked.options.return_quality else 0
-    num_named = sum(sum(each.values()) for each in counts) + result.num_low_quality + num_sentences
+    num_named = (
+        sum(len(each.memory) for each in result.translations)
+        + sum(sum(each.values()) for each in counts)
+        + result.num_low_quality
+        + num_sentences
+    )
     return num_alternatives + num_named + num_tokens
 
 

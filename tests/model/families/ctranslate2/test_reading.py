@@ -1,10 +1,14 @@
+"""Argos packages with `bpe.model`, from text to text: CTranslate2 with sacremoses is what Argos Translate runs."""
+
 import json
 import shutil
+from itertools import chain
 from pathlib import Path
 
 import ctranslate2
 import pytest
 import torch
+from sacremoses import MosesDetokenizer
 from sentencepiece import SentencePieceProcessor
 
 from benchmarks.in_process import InProcessEngine
@@ -20,6 +24,8 @@ from server.interface.request import SentenceParams
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation.engine_requests import first_token
 from tests.model.families.ctranslate2.conversions import convert, greedy, log_probs, write_checkpoint_of
+from tests.model.families.family_checkpoints import SMALL
+from tests.server.text.tokenizers.bpe_codes import apply, file_of, learn, moses_words
 
 NUM_SENTENCES, NUM_STEPS, NUM_SCORED = 300, 16, 40
 # Family, source and target language of a model that has tokens for them.
@@ -31,6 +37,7 @@ FAMILIES = {
     "madlad": None,
     "bart": None,
 }
+_TEXTS = ("The old house sees a river.", "My dog (the green one) reads & builds.", "It's 3,000 rivers, “new” ones!")
 
 
 @pytest.fixture(autouse=True)
@@ -103,6 +110,22 @@ def test_a_converted_model_gives_the_tokens_that_ctranslate2_gives(
         # Tables of sinusoids are rounded in a file of float16, and computed here.
         assert one == pytest.approx(other.log_probs, abs=5e-3 if quantization == "float16" else 2e-4)
     assert config.suppressed_token_ids == ((len(vocabulary),) if family == "marian" else ())
+
+
+def test_small100_has_the_target_before_the_text_or_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SMALL, "encoder_layers", 12)
+    monkeypatch.setitem(SMALL, "decoder_layers", 3)
+    checkpoint = write_checkpoint_of("m2m100", tmp_path / "checkpoint")
+    folder = convert(checkpoint, tmp_path / "converted", None, monkeypatch)
+    with pytest.raises(CheckpointError, match="layers of SMaLL-100"):
+        read_checkpoint(folder)
+    (folder / "tokenization_small100.py").touch()
+    found = read_checkpoint(folder)
+    assert found.languages.source_prefix["de"] == "__de__"
+    assert not found.languages.first_tokens
+    assert not found.languages.source_tokens
+    (checkpoint / "tokenization_small100.py").touch()
+    assert found.languages == read_checkpoint(checkpoint).languages
 
 
 def test_an_argos_package_is_read_from_its_archive(
@@ -212,3 +235,50 @@ def test_a_model_of_another_architecture_is_rejected_with_the_finding(
 def _vocabulary(folder: Path) -> list[str]:
     tokens: list[str] = json.loads((folder / "shared_vocabulary.json").read_text("utf-8"))
     return tokens
+
+
+def _write_package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Write a package of a random model, and return its merges."""
+    convert(write_checkpoint_of("marian", folder / "checkpoint"), folder / "model", None, monkeypatch)
+    shutil.rmtree(folder / "checkpoint")
+    for name in ("source.spm", "target.spm"):
+        (folder / "model" / name).unlink()
+    path = folder / "model" / "shared_vocabulary.json"
+    tokens: list[str] = json.loads(path.read_text("utf-8"))
+    words = [word for text in _TEXTS for word in moses_words(text, "en")]
+    merges = learn(words, 30, ends_join_symbols=True)
+    pieces = dict.fromkeys(chain.from_iterable(apply(word, merges, ends_join_symbols=True) for word in words))
+    # In the place of the tokens that the random model has.
+    places = [index for index, token in enumerate(tokens) if token not in ("</s>", "<unk>", "<pad>")]
+    for place, piece in zip(places, pieces, strict=False):
+        tokens[place] = piece
+    path.write_text(json.dumps(tokens), "utf-8")
+    config = json.loads((folder / "model" / "config.json").read_text("utf-8"))
+    (folder / "model" / "config.json").write_text(json.dumps(config | {"add_source_eos": True}))
+    (folder / "bpe.model").write_bytes(file_of(merges, ends_join_symbols=True))
+    (folder / "metadata.json").write_text(json.dumps({"from_code": "en", "to_code": "de"}))
+    return merges
+
+
+def test_a_package_with_bpe_gives_the_texts_that_argos_translate_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    merges = _write_package(package, monkeypatch)
+    bundle = export_bundle(package, tmp_path / "bundle", "float32")
+    assert bundle.config.tokenizer.kind == "moses_bpe"
+    tokenizer, engine = open_tokenizer(bundle), InProcessEngine(bundle)
+    reference = ctranslate2.Translator(str(package / "model"), compute_type="float32", intra_threads=1)
+    options = DecodingOptions(max_repetitions=0, early_stopping=True)
+    params = SentenceParams(options, beam_size=4, max_new_tokens=12)
+    answers = []
+    for text in _TEXTS:
+        pieces = [piece for word in moses_words(text, "en") for piece in apply(word, merges, ends_join_symbols=True)]
+        (answer,) = reference.translate_batch([pieces], beam_size=4, max_decoding_length=12)
+        words = " ".join(answer.hypotheses[0]).replace("@@ ", "").removesuffix("@@").split(" ")
+        (completion,) = engine.decode([tokenizer.encode(text)], params)
+        answers.append(tokenizer.decode(completion.hypotheses[0].token_ids))
+        assert answers[-1] == MosesDetokenizer("de").detokenize(words)
+    assert len(set(answers)) > 1
+    assert all(answers)

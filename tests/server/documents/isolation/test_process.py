@@ -111,7 +111,7 @@ def test_a_failed_document_leaves_the_process_free_if_it_replies_so(
 
 def test_a_process_is_not_free_while_it_reads() -> None:
     async def scenario() -> None:
-        done = {"type": "done", "num_translated": 1, "is_free": True}
+        done = {"type": "done", "counts": {"num_translated": 1}, "is_free": True}
         process = _process({"type": "fragments", "fragments": ["a", "b"]}, done)
         assert await process.request(None, 1.0) == {"type": "fragments", "fragments": ["a", "b"]}
         assert not process.is_free
@@ -167,7 +167,7 @@ def test_a_long_step_lowers_the_priority_once_and_the_process_gets_no_other_docu
         assert lowered[0] > 0
         process._reader.feed_data(frame({"type": "fragments", "fragments": ["a"]}))
         assert await steps.advance(None) == [("a",)]
-        process._reader.feed_data(frame({"type": "done", "num_translated": 1, "is_free": True}))
+        process._reader.feed_data(frame({"type": "done", "counts": {"num_translated": 1}, "is_free": True}))
         assert await steps.advance([("b",)]) is None
         assert not process.is_free
 

@@ -1,9 +1,9 @@
 import numpy as np
 
 from server.engine.decoding.forced_search import ForcedSearch
-from server.engine.decoding.forced_tokens import ForcedTokens
-from server.engine.decoding.request_rows import RequestRows
+from server.engine.decoding.request_decoder import ForcedTokens
 from server.engine.decoding.search import SearchLimits
+from server.engine.model_runner import RequestRows
 from tests.fakes.sentence_params import sentence_params
 
 

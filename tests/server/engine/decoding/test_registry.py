@@ -1,14 +1,13 @@
 import pytest
 
-from kernels import beam_requests, greedy_requests
+from kernels import searches
 from server.engine.decoding.beam_search import BeamSearch
-from server.engine.decoding.constrained_beam_search import ConstrainedBeamSearch
+from server.engine.decoding.constrained import ConstrainedBeamSearch
 from server.engine.decoding.diverse_beam_search import DiverseBeamSearch
 from server.engine.decoding.forced_search import ForcedSearch
 from server.engine.decoding.greedy_search import GreedySearch
 from server.engine.decoding.independent_search import IndependentSearch
-from server.engine.decoding.native_beam_search import NativeBeamSearch
-from server.engine.decoding.native_greedy_search import NativeGreedySearch
+from server.engine.decoding.native_search import NativeBeamSearch, NativeGreedySearch
 from server.engine.decoding.registry import FORCED, SearchKind
 from server.engine.decoding.search import SearchLimits
 from server.interface.request import Sampling
@@ -47,10 +46,9 @@ def test_each_kind_opens_its_search() -> None:
 def test_searches_in_c_are_opened_where_the_library_was_built(
     is_available: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if is_available and not (beam_requests.IS_AVAILABLE and greedy_requests.IS_AVAILABLE):
+    if is_available and not searches.IS_AVAILABLE:
         pytest.skip("the library was not built")
-    monkeypatch.setattr(beam_requests, "IS_AVAILABLE", is_available)
-    monkeypatch.setattr(greedy_requests, "IS_AVAILABLE", is_available)
+    monkeypatch.setattr(searches, "IS_AVAILABLE", is_available)
     greedy, beam = SearchKind("greedy").open(LIMITS), SearchKind("plain_beam", 4).open(LIMITS)
     assert isinstance(greedy, NativeGreedySearch if is_available else GreedySearch)
     assert isinstance(beam, NativeBeamSearch if is_available else BeamSearch)

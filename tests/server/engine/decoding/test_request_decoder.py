@@ -1,11 +1,10 @@
 import numpy as np
 import pytest
 
-from server.engine.decoding.constrained_beam_search import ConstrainedBeamSearch
+from server.engine.decoding.constrained import ConstrainedBeamSearch
 from server.engine.decoding.request_decoder import RequestDecoder
-from server.engine.decoding.request_rows import StepOutputs
 from server.engine.decoding.search import SearchLimits
-from server.engine.model_runner import Candidates
+from server.engine.model_runner import Candidates, StepOutputs
 from server.interface.word_tokens import WordTokens
 from tests.fakes.engine import END
 from tests.fakes.sentence_params import sentence_params

@@ -14,6 +14,7 @@ from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator
 from tests.server.http.page.page_colours import contrast, palettes
 
+PAGES = (INDEX, "live.html")
 FILES = sorted(path.name for path in FOLDER.iterdir())
 SCRIPTS = [name for name in FILES if name.endswith(".js")]
 SHEETS = [name for name in FILES if name.endswith(".css")]
@@ -57,7 +58,12 @@ def test_every_file_is_served_as_what_it_is(name: str, client: TestClient) -> No
     assert answer.headers["content-type"].partition(";")[0] == kind[name.rpartition(".")[2]]
 
 
-@pytest.mark.parametrize("path", ["/", "/page/main.js"])
+def test_the_page_for_speech_alone_may_use_the_microphone(client: TestClient) -> None:
+    assert "microphone=(self)" in client.get("/live").headers["permissions-policy"]
+    assert "microphone=()" in client.get("/").headers["permissions-policy"]
+
+
+@pytest.mark.parametrize("path", ["/", "/live", "/page/main.js"])
 def test_a_browser_runs_nothing_but_these_files(path: str, client: TestClient) -> None:
     headers = client.get(path).headers
     policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
@@ -123,9 +129,10 @@ def test_the_limits_are_those_of_the_settings(echo: EchoGenerator) -> None:
     assert (limits["max_beam_size"], limits["default_beam_size"]) == (6, 2)
 
 
-def test_the_page_is_valid_html() -> None:
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_is_valid_html(name: str) -> None:
     parser = html5lib.HTMLParser(strict=True)
-    document = parser.parse(_text(INDEX))
+    document = parser.parse(_text(name))
     ids = [element.get("id") for element in document.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
     for attribute in ("for", "aria-describedby", "aria-labelledby"):
@@ -133,8 +140,9 @@ def test_the_page_is_valid_html() -> None:
         assert set(named) <= set(ids), attribute
 
 
-def test_the_page_has_no_script_or_style_inside() -> None:
-    page = _text(INDEX)
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_has_no_script_or_style_inside(name: str) -> None:
+    page = _text(name)
     assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:", page)
     assert all("src=" in tag for tag in re.findall(r"<script[^>]*>", page))
 
@@ -152,9 +160,9 @@ def test_scripts_never_make_mark_up_of_text(name: str) -> None:
 
 
 def test_all_that_is_linked_or_imported_is_there_and_all_that_is_there_is_used() -> None:
-    linked = set(re.findall(r'(?:href|src)="page/([^"]+)"', _text(INDEX)))
+    linked = set(re.findall(r'(?:href|src)="page/([^"]+)"', "".join(map(_text, PAGES))))
     imported = {name for script in SCRIPTS for name in re.findall(r'from "\./([^"]+)"', _text(script))}
-    assert linked | imported | {INDEX} == set(FILES)
+    assert linked | imported | set(PAGES) == set(FILES)
 
 
 @pytest.mark.parametrize("name", SHEETS)

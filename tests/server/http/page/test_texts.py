@@ -69,8 +69,9 @@ def test_the_html_has_the_english_texts() -> None:
 
 
 def _shown_texts() -> Iterator[tuple[str, str | None]]:
-    document = html5lib.parse((FOLDER / INDEX).read_text(encoding="utf-8"), namespaceHTMLElements=False)
-    for element in document.iter():
+    pages = [(FOLDER / name).read_text(encoding="utf-8") for name in (INDEX, "live.html")]
+    documents = [html5lib.parse(page, namespaceHTMLElements=False) for page in pages]
+    for element in (element for document in documents for element in document.iter()):
         if key := element.get("data-text"):
             yield key, element.text
         for attribute, shown in ATTRIBUTES.items():

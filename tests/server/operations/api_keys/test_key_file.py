@@ -127,7 +127,7 @@ def test_a_file_that_is_locked_is_reported(path: Path, monkeypatch: pytest.Monke
 def test_a_file_without_the_newer_limits_keeps_its_keys(path: Path) -> None:
     key, _ = KeyFile(path).add("team", KeyLimits(60, 1000))
     with sqlite3.connect(path) as database:
-        for column in ("documents", "waiting_sentences"):
+        for column in ("documents", "waiting_sentences", "join_lines"):
             database.execute(f"ALTER TABLE keys DROP COLUMN {column}")
     file = KeyFile(path)
     assert file.all()[key.id] == key

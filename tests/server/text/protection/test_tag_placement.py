@@ -10,7 +10,7 @@ from server.text.protection.tag_placement import Block, fits, render
 from server.text.protection.word_alignment import links, words_of
 from server.text.readers.plain_text import read_text
 from server.text.readers.unit_builder import UnitBuilder
-from server.text.readers.units import Tag, Unit
+from server.text.readers.units import DIVIDER, Tag, Unit
 from server.text.unknown_characters import UnknownCharacters
 
 ASCII = UnknownCharacters(map(chr, range(128)))
@@ -117,3 +117,22 @@ def test_a_tag_that_begins_in_another_sentence_stands_around_the_first_items() -
 def test_a_tag_of_another_unit_is_kept() -> None:
     unit = _unit("one</b> two <i>three")
     assert unit.tags == (Tag(0, 3, "", "</b>"), Tag(8, 13, "<i>", ends_behind=True))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "order", "expected"),
+    [
+        ("yesterday I saw |the man", "gestern sah ich den Mann", [0, 2, 1, 3, 4], "gestern sah ich |den Mann"),
+        ("I have |seen him", "ich habe ihn gesehen", [0, 1, 3, 2], "ich habe |ihn gesehen"),
+        ("a b |c d", "c d a b", [2, 3, 0, 1], "|c d a b"),
+        ("a |b |c", "x y z", [0, 1, 2], "x |y |z"),
+        ("a |b |c", "x z", [0, 2], "x ||z"),
+        ("a b |c", "x", [0], "x|"),
+        ("a <b>b</b> |c d", "x z w y", [0, 2, 3, 1], "x |z w <b>y</b>"),
+    ],
+)
+def test_dividers_leave_words_on_the_side_of_those_they_translate(
+    source: str, target: str, order: list[int], expected: str
+) -> None:
+    rendered = _rendered(source.replace("|", DIVIDER), target, order, _plain_unit)
+    assert rendered.replace(DIVIDER, "|") == expected

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bundle.loading import Bundle
-from bundle.tokenizer_files import TARGET_VOCABULARY_FILE, VOCABULARY_FILE
+from bundle.manifest import TARGET_VOCABULARY_FILE, VOCABULARY_FILE
 from server.text.tokenizers.base import SourceTemplate, read_vocabularies, spans_of_beginnings
 from server.text.tokenizers.word_tokens import cost_of_ranks
 from tests.fakes.echo import make_bundle

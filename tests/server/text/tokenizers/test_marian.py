@@ -9,7 +9,7 @@ import pytest
 from transformers import MarianTokenizer as ReferenceTokenizer
 
 from bundle.loading import Bundle
-from bundle.tokenizer_files import (
+from bundle.manifest import (
     SOURCE_SENTENCEPIECE_FILE,
     TARGET_SENTENCEPIECE_FILE,
     TARGET_VOCABULARY_FILE,

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from sacremoses import MosesDetokenizer
 
-from bundle.bpe_codes import read_bpe_codes
 from bundle.loading import Bundle
-from bundle.manifest import BundleError
-from bundle.tokenizer_files import BPE_CODES_FILE, VOCABULARY_FILE
+from bundle.manifest import BPE_CODES_FILE, VOCABULARY_FILE, BundleError
+from bundle.tokenizer_formats import read_bpe_codes
 from server.text.tokenizers.moses_bpe import MosesBpeTokenizer
 from server.text.tokenizers.registry import open_tokenizer
 from tests.fakes.echo import SENTENCES, make_bundle

@@ -7,8 +7,7 @@ from typing import get_args
 import pytest
 
 from bundle.loading import Bundle
-from bundle.manifest import BundleError
-from bundle.tokenizer_files import REQUIRED_TOKENIZER_FILES, TokenizerKind
+from bundle.manifest import REQUIRED_TOKENIZER_FILES, BundleError, TokenizerKind
 from server.text.tokenizers.marian import MarianTokenizer
 from server.text.tokenizers.registry import TOKENIZERS, open_tokenizer, word_tokens_of
 from server.text.tokenizers.word_tokens import word_tokens

@@ -2,7 +2,7 @@ from itertools import count
 
 import pytest
 
-from server.engine.runners.device.buckets import NOT_CAPTURED, Captures, bucket
+from server.engine.runners.device.sessions import NOT_CAPTURED, Captures, bucket
 
 
 @pytest.mark.parametrize(("rows", "expected"), [(1, 1), (2, 2), (3, 4), (64, 64), (65, 100), (100, 100)])

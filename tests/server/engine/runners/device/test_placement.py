@@ -12,8 +12,7 @@ from bundle import tensors as names
 from bundle.loading import load_bundle, save_manifest
 from bundle.manifest import BundleError
 from kvasir import app
-from server.engine.runners.device.cuda import CudaMemory, CudaUnavailable
-from server.engine.runners.device.memory import HostMemory
+from server.engine.runners.device.memory import CudaMemory, CudaUnavailable, HostMemory
 from server.engine.runners.device.runner import DeviceRunner
 from server.engine.runners.device.sessions import (
     CPU_PROVIDER,

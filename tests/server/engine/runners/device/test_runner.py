@@ -6,11 +6,10 @@ import pytest
 from benchmarks.quality.random_models import random_sources
 from bundle.loading import Bundle
 from server.engine.model_runner import ModelRunner
-from server.engine.runners.device.buckets import bucket
 from server.engine.runners.device.cache import DeviceCache
 from server.engine.runners.device.memory import HostMemory
 from server.engine.runners.device.runner import DeviceRunner
-from server.engine.runners.device.sessions import DeviceSessions
+from server.engine.runners.device.sessions import DeviceSessions, bucket
 from server.engine.runners.onnx import OnnxRunner, OnnxSessions
 from server.interface.request import Completion, Request, SentenceParams
 from tests.fakes.engine import DrivenEngine, request

@@ -97,6 +97,16 @@ def test_a_batch_keeps_its_order_and_its_blank_items(client: TestClient) -> None
         assert form.json() == {"translatedText": ["Tea.", "Water."]}
 
 
+def test_items_of_a_batch_may_be_lines_of_one_text(client: TestClient, echoes: list[EchoGenerator]) -> None:
+    fields = {"q": ["Where is the railway", "station?"], "source": "en", "target": "de"}
+    for context, num_sentences in (("lines", 1), ("none", 2), ("", 2)):
+        answer = client.post("/translate", json=fields | {"context": context}, headers={"Cache-Control": "no-cache"})
+        assert answer.json() == {"translatedText": fields["q"]}
+        assert len(echoes[0].batches[-1]) == num_sentences
+    refused = client.post("/translate", json=fields | {"context": "all"})
+    assert (refused.status_code, refused.json()["error"]) == (400, "all context is not supported")
+
+
 def test_every_item_of_a_batch_has_a_language_of_its_own(client: TestClient, echoes: list[EchoGenerator]) -> None:
     texts = [GERMAN, "🎉", ENGLISH]
     answer = client.post("/translate", json={"q": texts, "source": "auto", "target": "pt"}).json()

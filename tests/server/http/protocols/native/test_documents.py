@@ -224,3 +224,29 @@ def test_the_documentation_names_every_status(client: TestClient) -> None:
     assert set(paths["/v1/documents/{document_id}"]["get"]["responses"]) >= {"200", "404"}
     assert set(paths["/v1/documents/{document_id}"]["delete"]["responses"]) >= {"204", "404"}
     assert set(paths["/v1/documents/{document_id}/content"]["get"]["responses"]) >= {"200", "404", "409"}
+
+
+CAPTIONS = b"1\n00:00:01,000 --> 00:00:02,000\nWhere is\n\n2\n00:00:02,100 --> 00:00:02,200\nthe railway station?\n"
+
+
+@pytest.mark.parametrize(
+    ("form", "num_units", "captions"),
+    [
+        ({}, 1, {"joined": 2, "cuts": 0, "too_fast": 1}),
+        ({"reading_speed": "3.5"}, 1, {"joined": 2, "cuts": 0, "too_fast": 2}),
+        ({"join_captions": "false"}, 2, {"joined": 0, "cuts": 0, "too_fast": 1}),
+    ],
+)
+def test_captions_of_one_sentence_are_joined_and_counted(
+    client: TestClient, form: dict[str, str], num_units: int, captions: dict[str, int]
+) -> None:
+    taken = client.post("/v1/documents", files={"file": ("a.srt", CAPTIONS)}, data=form)
+    status = _finished(client, taken.json()["id"])
+    assert status["captions"] == captions
+    assert (status["num_units"], status["num_texts"]) == (num_units, 2)
+
+
+def test_options_of_captions_are_for_subtitles(client: TestClient) -> None:
+    refused = client.post("/v1/documents", files={"file": ("a.txt", LETTER)}, data={"join_captions": "false"})
+    assert refused.status_code == 422
+    assert "`join_captions` is for .srt, .vtt, .ass, .ssa files only" in refused.json()["error"]["message"]

@@ -1,0 +1,273 @@
+"""Live translation: quality against lag for each policy, and the delay of a server with many speakers.
+
+    python -m benchmarks.live quality BUNDLE --data FILE.tsv [--join 3] [--limit 300] [--plot FILE.png]
+    python -m benchmarks.live delay --url http://127.0.0.1:8000 --data FILE.tsv [--speakers 20] [--seconds 60]
+
+`quality` adds one word at a time to every text and decodes all of them together, so it depends on no clock. BLEU of
+what was committed stands next to that of whole sentences. Lag counts words: average lagging (Ma et al. 2019) and
+length-adaptive average lagging (Papi et al. 2022), as SimulEval defines them for text.
+
+`delay` speaks 2.5 words a second in each session, and measures the time from sending a word until the translation of
+all up to it arrives, and the time of ordinary requests, with the speakers and without them in turn.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import httpx2
+import numpy as np
+import typer
+from sacrebleu.metrics import BLEU
+from websockets.asyncio.client import connect
+
+from benchmarks.progress import log_progress
+from benchmarks.workloads import read_lines
+from bundle.loading import load_bundle
+from server.interface.request import Completion, Request, SentenceParams, Timings
+from server.live.decoding import LiveModel
+from server.live.growing_text import GrowingText
+from server.live.policies import policy_of
+from server.text.segmentation.sentences import sentences
+from server.translation.limits import TranslationLimits
+from server.translation.pipeline import Pipeline
+from server.workers.stepped_engine import SteppedEngine
+
+_WORDS_PER_SECOND = 2.5
+_FRAMES = {"align-att": (1, 2, 3, 4, 6, 8), "wait-k": (1, 3, 5, 7, 9), "local-agreement": (0,)}
+_TITLES = {"align-att": "AlignAtt", "wait-k": "wait-k", "local-agreement": "local agreement"}
+_PAUSE_SECONDS = 0.2  # between ordinary requests
+
+app = typer.Typer()
+Data = Annotated[list[Path], typer.Option(metavar="FILE.tsv", help="source, tab, reference; may be repeated")]
+Join = Annotated[int, typer.Option(help="lines of a file that make one text")]
+
+
+@dataclass
+class Told:
+    """One text that grows word by word; `read` has for each committed word how many source words were known."""
+
+    words: list[str]
+    reference: str
+    live: GrowingText
+    text: str = ""
+    read: list[int] = field(default_factory=list)
+
+    def lags(self) -> tuple[float, float]:
+        """Return average lagging and length-adaptive average lagging in words."""
+        longest = max(len(self.reference.split()), len(self.read))
+        return tuple(self._lag(length) for length in (len(self.reference.split()), longest))  # type: ignore[return-value]
+
+    def _lag(self, target_length: int) -> float:
+        rate = target_length / len(self.words)
+        lags = [known - index / rate for index, known in enumerate(self.read)]
+        complete = next((index for index, known in enumerate(self.read) if known >= len(self.words)), len(lags) - 1)
+        return float(np.mean(lags[: complete + 1]))
+
+
+class _Model:
+    """One model that decodes on this thread."""
+
+    def __init__(self, folder: Path, beam_size: int) -> None:
+        bundle = load_bundle(folder)
+        self._engine = SteppedEngine.open(bundle, max_rows=128, max_encoder_tokens=2048)
+        languages = bundle.config.source_languages[0], bundle.config.target_languages[0]
+        self.live = LiveModel(Pipeline(self._engine, TranslationLimits()), *languages, beam_size)
+        self.num_decoded = 0
+
+    async def decode(self, requests: Sequence[Request]) -> list[Completion]:
+        call = asyncio.ensure_future(self._engine.generate(requests))
+        await asyncio.sleep(0)
+        while self._engine.has_work:
+            self._engine.step()
+        completions = await call
+        self.num_decoded += sum(
+            len(each.hypotheses[0].token_ids) + 1 - len(request.params.target_prefix)
+            for each, request in zip(completions, requests, strict=True)
+        )
+        return completions
+
+    async def whole(self, texts: Sequence[str], beam_size: int) -> list[str]:
+        """Translate texts by whole sentences."""
+        tokenizer, live = self.live.tokenizer, self.live
+        of_texts = [[each.text for each in sentences(text, live.source)] for text in texts]
+        params = SentenceParams(beam_size=beam_size)
+        sources = [tokenizer.encode(each, live.target, live.source) for text in of_texts for each in text]
+        completions = iter(await self.decode([Request(source, params, Timings(0.0)) for source in sources]))
+        return [
+            " ".join(tokenizer.decode(next(completions).hypotheses[0].token_ids) for _ in text) for text in of_texts
+        ]
+
+    async def tell(self, pairs: Sequence[Sequence[str]], policy: str, frame: int) -> list[Told]:
+        """Tell all texts word by word, at the same time."""
+        live = self.live
+        told = [
+            Told(source.split(), reference, GrowingText(live.source, live.target, policy_of(policy, frame)))
+            for source, reference in pairs
+        ]
+        for number in range(1, max(len(each.words) for each in told) + 1):
+            speaking = [each for each in told if number <= len(each.words)]
+            for each in speaking:
+                each.live.append(each.words[number - 1] + " ")
+                if number == len(each.words):
+                    each.live.finish()
+            waiting = [(each, each.live.sentences(live)) for each in speaking]
+            asked = [sentence for _, of_text in waiting for sentence in of_text if sentence.has_words]
+            completions = iter(await self.decode([live.request(each.text, each.prefix) for each in asked]))
+            for each, of_text in waiting:
+                decoded = [live.decoded(one.text, next(completions)) if one.has_words else None for one in of_text]
+                update = each.live.take(list(zip(of_text, decoded, strict=True)), each.live.text)
+                each.text += "".join(piece.text for piece in update.pieces)
+                each.read += [number] * (len(each.text.split()) - len(each.read))
+        return told
+
+
+@app.command()
+def quality(
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE")],
+    data: Data,
+    join: Join = 1,
+    limit: Annotated[int, typer.Option(help="texts of each file")] = 300,
+    beam_size: Annotated[int, typer.Option(help="beams of live translation")] = 1,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="file for a plot")] = None,
+) -> None:
+    """Print BLEU, lags and decoded tokens of each policy."""
+    asyncio.run(_quality(bundle, data, join, limit, beam_size, plot))
+
+
+async def _quality(
+    folder: Path, data: Sequence[Path], join: int, limit: int, beam_size: int, plot: Path | None
+) -> None:
+    model, bleu = _Model(folder, beam_size), BLEU()
+    print("| data | texts | policy | frame | BLEU | of whole sentences | AL | LAAL | decoded per committed token |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    panels: dict[str, tuple[dict[str, list[tuple[float, float]]], float]] = {}
+    for file in data:
+        pairs = _texts(file, join, limit)
+        references = [[reference for _, reference in pairs]]
+        best = bleu.corpus_score(await model.whole([source for source, _ in pairs], 4), references).score
+        curves: dict[str, list[tuple[float, float]]] = {}
+        for policy, frames in _FRAMES.items():
+            for frame in frames:
+                model.num_decoded = 0
+                told = await model.tell(pairs, policy, frame)
+                score = bleu.corpus_score([each.text for each in told], references).score
+                lag, adaptive = np.mean([each.lags() for each in told if each.read], axis=0)
+                num_tokens = sum(len(model.live.tokenizer.encode_target(each.text)) for each in told)
+                curves.setdefault(policy, []).append((float(adaptive), score))
+                print(
+                    f"| {file.name} | {len(pairs)} | {policy} | {frame} | {score:.1f} | {best:.1f} "
+                    f"({score / best - 1:+.0%}) | {lag:.1f} | {adaptive:.1f} | {model.num_decoded / num_tokens:.1f} |",
+                    flush=True,
+                )
+        panels[file.name.partition(".")[0]] = curves, best
+    if plot is not None:
+        _draw(panels, plot)
+
+
+def _texts(file: Path, join: int, limit: int) -> list[tuple[str, str]]:
+    """Return sources and references, of several lines each."""
+    lines = [line.split("\t")[:2] for line in read_lines(file, limit * join)]
+    groups = [lines[start : start + join] for start in range(0, len(lines), join)]
+    return [(" ".join(source for source, _ in group), " ".join(target for _, target in group)) for group in groups]
+
+
+def _draw(panels: dict[str, tuple[dict[str, list[tuple[float, float]]], float]], file: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure((5 * len(panels), 4), layout="constrained")
+    for axes, (name, (curves, best)) in zip(
+        figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
+    ):
+        axes.axhline(best, color="0.5", linestyle="--", label="whole sentences, beam 4")
+        for policy, points in curves.items():
+            axes.plot(*zip(*points, strict=True), marker="o", label=_TITLES[policy])
+        axes.set(title=name, xlabel="length-adaptive average lagging (words)", ylabel="BLEU")
+        axes.grid(alpha=0.3)
+        axes.legend()
+    figure.savefig(file, dpi=110)
+
+
+@app.command()
+def delay(
+    data: Data,
+    url: Annotated[str, typer.Option(metavar="URL")] = "http://127.0.0.1:8000",
+    languages: Annotated[str, typer.Option(help="source and target")] = "en-de",
+    speakers: Annotated[int, typer.Option(help="sessions")] = 20,
+    seconds: Annotated[float, typer.Option(help="of each part")] = 30.0,
+    parts: Annotated[int, typer.Option(help="parts with speakers, and as many without")] = 3,
+    join: Join = 1,
+) -> None:
+    """Print percentiles of the delay of words and of ordinary requests, in milliseconds."""
+    texts = [source for file in data for source, _ in _texts(file, join, 1000)]
+    words, alone, beside = asyncio.run(_delays(url, languages.split("-", 1), texts, speakers, seconds, parts))
+    print("| what | number | p50 | p99 |\n|---|---|---|---|")
+    named = {f"word, {speakers} speakers": words, "request, no speakers": alone, "request next to them": beside}
+    for name, values in named.items():
+        p50, p99 = np.percentile(values, [50, 99]) * 1000
+        print(f"| {name} | {len(values)} | {p50:.0f} | {p99:.0f} |")
+
+
+async def _delays(
+    url: str, languages: Sequence[str], texts: Sequence[str], speakers: int, seconds: float, parts: int
+) -> tuple[list[float], list[float], list[float]]:
+    words: list[float] = []
+    requests: tuple[list[float], list[float]] = [], []
+    for part in range(2 * parts):
+        end, is_beside = time.monotonic() + seconds, part % 2
+        speaking = [
+            _speak(url, languages, texts[number::speakers], end, number / speakers, words)
+            for number in range(speakers * is_beside)
+        ]
+        await asyncio.gather(_ask(url, languages, texts, end, requests[is_beside]), *speaking)
+        log_progress(f"part {part + 1} of {2 * parts}")
+    return words, *requests
+
+
+async def _speak(
+    url: str, languages: Sequence[str], texts: Sequence[str], end: float, shift: float, delays: list[float]
+) -> None:
+    source, target = languages
+    address = f"{url.replace('http', 'ws', 1)}/v1/live?source={source}&target={target}"
+    sent: list[tuple[int, float]] = []  # characters sent so far, and when
+    async with connect(address) as socket:
+
+        async def listen() -> None:
+            position = 0
+            async for message in socket:
+                event, now = json.loads(message), time.monotonic()
+                assert "error" not in event, event
+                while position < len(sent) and sent[position][0] <= event.get("read", 0):
+                    delays.append(now - sent[position][1])
+                    position += 1
+
+        listening = asyncio.create_task(listen())
+        begun, num_sent, num_characters = time.monotonic() + shift / _WORDS_PER_SECOND, 0, 0
+        for word in " ".join(texts).split():
+            await asyncio.sleep(begun + num_sent / _WORDS_PER_SECOND - time.monotonic())
+            if time.monotonic() > end:
+                break
+            num_sent, num_characters = num_sent + 1, num_characters + len(word) + 1
+            sent.append((num_characters, time.monotonic()))
+            await socket.send(json.dumps({"append": word + " "}))
+        await socket.send('{"end": true}')
+        await listening
+
+
+async def _ask(url: str, languages: Sequence[str], texts: Sequence[str], end: float, seconds: list[float]) -> None:
+    source, target = languages
+    async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        while (now := time.monotonic()) < end:
+            text = texts[len(seconds) % len(texts)]
+            body = {"text": text, "source": source, "target": target}
+            (await client.post("/v1/translate", json=body, headers={"Cache-Control": "no-cache"})).raise_for_status()
+            seconds.append(time.monotonic() - now)
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,580 @@
+"""Store of translation memories: one SQLite file with its index, shared by servers, import processes and the command.
+
+A look-up finds equal sentences by the hash of what is compared. Candidates for similar ones are in a full-text index
+of words: a sentence of n words that differs in k of them still has n - k, two of its k + 2 rarest among them.
+"""
+
+import json
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cachetools import LRUCache
+
+from server.interface.errors import InvalidRequest, NotFound, StorageFull, StoreBusy, means_storage_full
+from server.memory.matching import EXACT, Folded, exchanged, fold, max_edits, normalized, number_of
+from server.memory.matching import score as score_of
+from server.text.language_tags import match_language
+from server.text.readers.units import OBJECT
+from server.translation.types import MemoryMatch
+
+DEFAULT_THRESHOLD = 75
+MIN_THRESHOLD = 50  # below, no words need be common; lower values count as this one
+DEFAULT_MAX_SEGMENTS = 1_000_000
+DEFAULT_MAX_BYTES = 1_000_000_000
+MAX_NAME_CHARACTERS = 1024
+MAX_SEGMENT_CHARACTERS = 10_000
+EVERYONE = "*"  # in place of a key that a memory is shared with
+
+_MAX_MEMORIES = 1000  # of one owner
+_MAX_CANDIDATES = 300
+_MAX_READ = 3000  # entries of the index, unless the rarest word has more: it takes about a millisecond
+_MAX_FIRST = 4  # words of which a match must have one
+_MAX_EQUAL = 20  # segments that differ in variables only, of which one must fit
+_KEPT_FREQUENCIES = 20_000
+_BUSY_SECONDS = 10.0
+_DEFAULTS_SECONDS = 1.0  # until a change of another process takes effect
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS memories (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, public TEXT NOT NULL UNIQUE, name TEXT NOT NULL, source TEXT NOT NULL,
+    targets TEXT NOT NULL, owner TEXT NOT NULL, is_default INTEGER NOT NULL DEFAULT 0,
+    is_complete INTEGER NOT NULL DEFAULT 1, segments INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0,
+    created INTEGER NOT NULL, changed INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS shares (
+    memory INTEGER NOT NULL REFERENCES memories (id) ON DELETE CASCADE, key TEXT NOT NULL, PRIMARY KEY (memory, key)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS segments (
+    id INTEGER PRIMARY KEY, memory INTEGER NOT NULL, fold INTEGER NOT NULL, key INTEGER NOT NULL,
+    language TEXT NOT NULL, source TEXT NOT NULL, words TEXT NOT NULL, target TEXT NOT NULL, context TEXT,
+    created INTEGER NOT NULL, changed INTEGER NOT NULL, author TEXT
+);
+CREATE UNIQUE INDEX IF NOT EXISTS segments_by_fold ON segments (memory, fold, key, language);
+CREATE VIRTUAL TABLE IF NOT EXISTS word_index USING fts5 (
+    words, content = 'segments', content_rowid = 'id', detail = 'none', columnsize = 0,
+    tokenize = "unicode61 remove_diacritics 0 categories 'L* M* N* Co'"
+);
+CREATE VIRTUAL TABLE IF NOT EXISTS frequencies USING fts5vocab (word_index, row);
+CREATE TRIGGER IF NOT EXISTS segment_deleted AFTER DELETE ON segments BEGIN
+    INSERT INTO word_index (word_index, rowid, words) VALUES ('delete', old.id, old.words);
+END;
+CREATE TABLE IF NOT EXISTS jobs (
+    id TEXT PRIMARY KEY, owner TEXT NOT NULL, operation TEXT NOT NULL, status TEXT NOT NULL, name TEXT NOT NULL,
+    memory TEXT, secret TEXT NOT NULL, options TEXT NOT NULL DEFAULT '{}', position INTEGER NOT NULL DEFAULT 0,
+    skipped INTEGER NOT NULL DEFAULT 0, starts INTEGER NOT NULL DEFAULT 0, error TEXT,
+    created INTEGER NOT NULL, changed INTEGER NOT NULL
+);
+"""
+_READABLE = (
+    "is_complete AND (owner IN ('', :viewer) OR EXISTS "
+    "(SELECT 1 FROM shares WHERE memory = memories.id AND key IN (:viewer, '*')))"
+)
+_WRITABLE = (
+    "is_complete AND (owner = :viewer OR EXISTS (SELECT 1 FROM shares WHERE memory = memories.id AND key = :viewer))"
+)
+_OWNED = "is_complete AND owner = :viewer"
+_MEMORY = "id, public, name, source, targets, owner, is_default, segments, created, changed"
+_SEGMENT = "id, language, source, target, context, created, changed, author"
+_BYTES = "length(CAST(source AS BLOB)) + length(CAST(target AS BLOB))"
+_SIZE = f"SELECT coalesce(sum({_BYTES}), 0) FROM segments WHERE memory = ?"
+_PUT = (
+    "INSERT INTO segments (memory, fold, key, language, source, words, target, context, created, changed, author) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (memory, fold, key, language) DO UPDATE SET "
+    "target = excluded.target, context = coalesce(excluded.context, context), changed = excluded.changed, "
+    "author = excluded.author"
+)
+
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What one owner may store; bytes are those of sources and targets."""
+
+    max_segments: int = DEFAULT_MAX_SEGMENTS
+    max_bytes: int = DEFAULT_MAX_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A translation memory without its segments. `number` is that in the file, `id` the public one."""
+
+    number: int
+    id: str
+    name: str
+    source: str
+    targets: tuple[str, ...]
+    owner: str
+    is_default: bool
+    num_segments: int
+    created: datetime
+    changed: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A source sentence and its approved translation."""
+
+    source: str
+    language: str
+    target: str
+    context: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Segment(Pair):
+    """A stored pair. `author` is the API key that changed it last, or whom the imported file names."""
+
+    id: int = 0
+    created: datetime = _EPOCH
+    changed: datetime = _EPOCH
+    author: str | None = None
+
+
+class MemoryStore:
+    """Translation memories in a file. Thread-safe; methods block while they use the file.
+
+    A `viewer` is the id of an API key, "" on a server without keys. It sees its own memories, those shared with it, and
+    those of "". Methods raise `NotFound` for all others, `StorageFull` if the file cannot grow, and `StoreBusy` while
+    another process has locked it for long; each change is made completely or not at all.
+    """
+
+    def __init__(self, path: Path, quota: Quota = Quota()) -> None:
+        """Open the file, and create a missing one. Raises ValueError if it is damaged or cannot be used."""
+        self.path = path
+        self._quota = quota
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._readers = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self._frequencies: LRUCache[str, int] = LRUCache(_KEPT_FREQUENCIES)
+        self._frequency_lock = threading.Lock()
+        self._defaults: list[tuple[Memory, frozenset[str]]] = []
+        self._defaults_until = 0.0
+        try:
+            self._database = self._connect()
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.executescript(_SCHEMA)
+            [problem] = self._database.execute("PRAGMA quick_check(1)").fetchone()
+            path.chmod(0o600)
+        except (sqlite3.Error, OSError) as error:
+            raise ValueError(f"{path} cannot be used to store translation memories: {error}") from error
+        if problem != "ok":
+            raise ValueError(f"{path} is damaged: {problem}; restore it from a copy of `kvasir memory backup`")
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            for database in self._opened:
+                database.close()
+
+    # Memories
+
+    def create(self, owner: str, name: str, source: str, targets: Sequence[str], *, is_complete: bool = True) -> Memory:
+        """Create an empty memory. One that is not complete is not seen before `complete` is called."""
+        if not name.strip() or len(name) > MAX_NAME_CHARACTERS:
+            raise InvalidRequest(f"the name must have 1 to {MAX_NAME_CHARACTERS} characters. Given: {len(name)}")
+        public, now = str(uuid.uuid4()), int(time.time())
+        with self.transaction() as database:
+            [count] = database.execute("SELECT count(*) FROM memories WHERE owner = ?", (owner,)).fetchone()
+            if count >= _MAX_MEMORIES:
+                raise InvalidRequest(f"there are {count} of {_MAX_MEMORIES} translation memories; delete some")
+            row = database.execute(
+                "INSERT INTO memories (public, name, source, targets, owner, is_complete, created, changed) "
+                f"VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING {_MEMORY}",
+                (public, name, source, json.dumps(targets), owner, is_complete, now, now),
+            ).fetchone()
+        return _memory(row)
+
+    def memories(self, viewer: str, offset: int, limit: int) -> tuple[list[Memory], int]:
+        """Return the memories from `offset` on that a viewer sees, the oldest first, and the number of all."""
+        database, values = self._reader, {"viewer": viewer, "offset": offset, "limit": limit}
+        [total] = database.execute(f"SELECT count(*) FROM memories WHERE {_READABLE}", values).fetchone()
+        rows = database.execute(
+            f"SELECT {_MEMORY} FROM memories WHERE {_READABLE} ORDER BY id LIMIT :limit OFFSET :offset", values
+        )
+        return [_memory(row) for row in rows], total
+
+    def memory(self, viewer: str, public: str) -> Memory:
+        """Return a memory that a viewer sees."""
+        return self._found(self._reader, _READABLE, viewer, public)
+
+    def change(
+        self,
+        viewer: str,
+        public: str,
+        *,
+        name: str | None = None,
+        is_default: bool | None = None,
+        shared_with: Sequence[str] | None = None,
+    ) -> Memory:
+        """Rename a memory of this owner, use it for all requests of its viewers or not, or share it with other keys."""
+        with self.transaction() as database:
+            memory = self._found(database, _OWNED, viewer, public)
+            if name is not None and not 0 < len(name.strip()) <= len(name) <= MAX_NAME_CHARACTERS:
+                raise InvalidRequest(f"the name must have 1 to {MAX_NAME_CHARACTERS} characters. Given: {len(name)}")
+            database.execute(
+                "UPDATE memories SET name = coalesce(?, name), is_default = coalesce(?, is_default) WHERE id = ?",
+                (name, is_default, memory.number),
+            )
+            if shared_with is not None:
+                database.execute("DELETE FROM shares WHERE memory = ?", (memory.number,))
+                rows = [(memory.number, key) for key in dict.fromkeys(shared_with)]
+                database.executemany("INSERT INTO shares VALUES (?, ?)", rows)
+            self._defaults_until = 0.0
+            return self._found(database, _OWNED, viewer, public)
+
+    def delete(self, viewer: str, public: str) -> None:
+        """Delete a memory of this owner."""
+        with self.transaction() as database:
+            memory = self._found(database, _OWNED, viewer, public)
+            database.execute("DELETE FROM segments WHERE memory = ?", (memory.number,))
+            database.execute("DELETE FROM memories WHERE id = ?", (memory.number,))
+            self._defaults_until = 0.0
+
+    # Segments
+
+    def segments(
+        self, memory: Memory, after: int, limit: int, text: str = "", *, is_case_sensitive: bool = False
+    ) -> list[Segment]:
+        """Return the segments behind this id, those with `text` in source or target only."""
+        condition = (
+            ""
+            if not text
+            else (
+                " AND (instr(source, :text) OR instr(target, :text))"
+                if is_case_sensitive
+                else " AND (source LIKE :like ESCAPE '\\' OR target LIKE :like ESCAPE '\\')"
+            )
+        )
+        escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        values = {"memory": memory.number, "after": after, "limit": limit, "text": text, "like": f"%{escaped}%"}
+        rows = self._reader.execute(
+            f"SELECT {_SEGMENT} FROM segments WHERE memory = :memory AND id > :after{condition} "
+            "ORDER BY id LIMIT :limit",
+            values,
+        )
+        return [_segment(row) for row in rows]
+
+    def put(self, viewer: str, public: str, pairs: Sequence[Pair], author: str | None = None) -> list[Segment]:
+        """Add pairs, or replace the translations of those that are there. Raises `InvalidRequest` beyond a quota."""
+        for pair in pairs:
+            if (problem := problem_of(pair)) is not None:
+                raise InvalidRequest(problem)
+        with self.transaction() as database:
+            memory = self._found(database, _WRITABLE, viewer, public)
+            self.add(memory, pairs, author or viewer or None)
+            found = (_key(memory, pair) for pair in pairs)
+            return [
+                _segment(
+                    database.execute(
+                        f"SELECT {_SEGMENT} FROM segments WHERE memory = ? AND fold = ? AND key = ? AND language = ?",
+                        key,
+                    ).fetchone()
+                )
+                for key in found
+            ]
+
+    def delete_segment(self, viewer: str, public: str, segment: int) -> None:
+        """Delete a segment."""
+        with self.transaction() as database:
+            memory = self._found(database, _WRITABLE, viewer, public)
+            row = database.execute(
+                f"DELETE FROM segments WHERE memory = ? AND id = ? RETURNING {_BYTES}",
+                (memory.number, segment),
+            ).fetchone()
+            if row is None:
+                raise NotFound("Segment not found")
+            self._count(database, memory, -1, -row[0], ())
+
+    def add(self, memory: Memory, pairs: Iterable[Pair], author: str | None = None) -> None:
+        """Add or replace valid pairs within a transaction of the caller. Raises `InvalidRequest` beyond a quota."""
+        now, database = int(time.time()), self._database
+        rows = []
+        languages: dict[str, None] = {}
+        num_bytes = 0
+        for pair in pairs:
+            folded = fold(pair.source)
+            rows.append(
+                (memory.number, number_of(folded.text), number_of(normalized(pair.source)), pair.language, pair.source,
+                 folded.words, pair.target, pair.context, now, now, author)
+            )  # fmt: skip
+            languages[pair.language] = None
+            num_bytes += len(pair.source.encode()) + len(pair.target.encode())
+        [last] = database.execute("SELECT coalesce(max(id), 0) FROM segments").fetchone()
+        database.executemany(_PUT, rows)
+        # Ids are given in their order. All at once takes a third of the time of a trigger for each.
+        added = database.execute(
+            "INSERT INTO word_index (rowid, words) SELECT id, words FROM segments WHERE id > ?", (last,)
+        ).rowcount
+        self._count(database, memory, added, num_bytes, languages)
+        totals = "SELECT sum(segments), sum(bytes) FROM memories WHERE owner = ?"
+        segments, size = database.execute(totals, (memory.owner,)).fetchone()
+        if size > self._quota.max_bytes:  # texts that were replaced are still counted
+            database.execute(f"UPDATE memories SET bytes = ({_SIZE}) WHERE id = ?", (memory.number, memory.number))
+            segments, size = database.execute(totals, (memory.owner,)).fetchone()
+        if segments > self._quota.max_segments or size > self._quota.max_bytes:
+            raise InvalidRequest(
+                f"translation memories may have {self._quota.max_segments} segments and {self._quota.max_bytes} bytes "
+                f"of text for each API key; this change makes {segments} and {size}"
+            )
+
+    def complete(self, memory: Memory) -> None:
+        """Let viewers see a memory, within a transaction of the caller."""
+        self._database.execute("UPDATE memories SET is_complete = 1 WHERE id = ?", (memory.number,))
+
+    def optimize(self) -> None:
+        """Merge the parts of the index, which halves the time of a look-up after many changes."""
+        with self.transaction() as database:
+            database.execute("INSERT INTO word_index (word_index) VALUES ('optimize')")
+
+    def incomplete(self, public: str) -> Memory:
+        """Return a memory whether or not it is complete, within a transaction of the caller."""
+        return self._found(self._database, "1", "", public)
+
+    def discard(self, public: str) -> None:
+        """Delete what a failed import has added to a memory of its own, within a transaction of the caller."""
+        self._database.execute(
+            "DELETE FROM segments WHERE memory = (SELECT id FROM memories WHERE public = ?)", (public,)
+        )
+        self._database.execute("DELETE FROM memories WHERE public = ?", (public,))
+
+    # Look-up
+
+    def chosen(self, viewer: str, public: str | None) -> tuple[Memory, ...]:
+        """Return the memory that a request names, or all that are used for requests of this viewer by default."""
+        if public is not None:
+            return (self.memory(viewer, public),)
+        now = time.monotonic()
+        if now >= self._defaults_until:
+            rows = self._reader.execute(f"SELECT {_MEMORY} FROM memories WHERE is_default AND is_complete").fetchall()
+            keys = "SELECT key FROM shares WHERE memory = ?"
+            self._defaults = [
+                (_memory(row), frozenset(key for [key] in self._reader.execute(keys, row[:1]))) for row in rows
+            ]
+            self._defaults_until = now + _DEFAULTS_SECONDS
+        return tuple(
+            memory for memory, keys in self._defaults if memory.owner in ("", viewer) or keys & {viewer, EVERYONE}
+        )
+
+    def find(
+        self, memories: Sequence[Memory], text: str, source: str, target: str, threshold: int = DEFAULT_THRESHOLD
+    ) -> MemoryMatch | None:
+        """Return the best match for a sentence among the memories for these languages; None below the threshold."""
+        folded = fold(text)
+        best: MemoryMatch | None = None
+        for memory in memories:
+            if match_language(memory.source, [source]) is None:
+                continue
+            language = match_language(target, memory.targets)
+            if language is None:
+                continue
+            found = self._equal(memory, folded, normalized(text), language, source, target)
+            if found is None and threshold < EXACT:
+                least = max(threshold, MIN_THRESHOLD, 0 if best is None else best.score)
+                found = self._similar(memory, folded, language, least)
+            if found is not None and (best is None or found.score > best.score):
+                best = found
+            if best is not None and best.is_exact:
+                break
+        return best
+
+    def _equal(
+        self, memory: Memory, folded: Folded, text: str, language: str, source_language: str, target_language: str
+    ) -> MemoryMatch | None:
+        rows = self._reader.execute(
+            "SELECT id, source, target FROM segments WHERE memory = ? AND fold = ? AND language = ? "
+            "ORDER BY key != ?, changed DESC LIMIT ?",
+            (memory.number, number_of(folded.text), language, number_of(text), _MAX_EQUAL),
+        ).fetchall()
+        for segment, source, target in rows:
+            stored = fold(source)
+            if stored.text == folded.text:  # not only its hash
+                written = exchanged(folded, stored, target, source_language, target_language)
+                if written is not None:
+                    return MemoryMatch(str(segment), EXACT, written, source)
+        return None
+
+    def _similar(self, memory: Memory, folded: Folded, language: str, threshold: int) -> MemoryMatch | None:
+        words = folded.words.split(" ")
+        query = self._query(words, threshold)
+        if query is None:
+            return None
+        rows = self._reader.execute(
+            "SELECT segments.id, segments.words FROM word_index CROSS JOIN segments ON segments.id = word_index.rowid "
+            "WHERE word_index MATCH ? AND +memory = ? AND +language = ? LIMIT ?",
+            (query, memory.number, language, _MAX_CANDIDATES),
+        )
+        best, segment = threshold - 1, None
+        for number, stored in rows:
+            score = score_of(words, stored.split(" "), best + 1)
+            if score > best:
+                best, segment = score, number
+        if segment is None:
+            return None
+        source, target = self._reader.execute("SELECT source, target FROM segments WHERE id = ?", (segment,)).fetchone()
+        return MemoryMatch(str(segment), best, target, source)
+
+    def _query(self, words: Sequence[str], threshold: int) -> str | None:
+        """Return a query for the sentences that may reach the threshold; None if there are none."""
+        frequencies = {word: self._frequency(word) for word in words if word != OBJECT}
+        edits = max_edits(len(words), threshold)
+        rarest = sorted(frequencies, key=frequencies.__getitem__)[: edits + 2]
+        has_two = len(rarest) == edits + 2  # two of them are in each match, one of them in any case
+        known = [word for word in rarest if frequencies[word]]
+        found: list[str] = []
+        num_read = 0
+        for index, word in enumerate(known, 1):
+            num_read += frequencies[word]
+            if found and (num_read > _MAX_READ or index > _MAX_FIRST):
+                break  # missed: sentences without any of these rare words
+            others = " OR ".join(map(_quoted, known[index:]))
+            if has_two and others:
+                found.append(f"({_quoted(word)} AND ({others}))")
+            elif not has_two:
+                found.append(_quoted(word))
+        return " OR ".join(found) or None
+
+    def _frequency(self, word: str) -> int:
+        """Return in how many segments of all memories a word was when it was last counted."""
+        with self._frequency_lock:
+            if (found := self._frequencies.get(word)) is not None:
+                return found
+        row = self._reader.execute("SELECT doc FROM frequencies WHERE term = ?", (word,)).fetchone()
+        count = 0 if row is None else int(row[0])
+        if count:  # one that comes later must be found
+            with self._frequency_lock:
+                self._frequencies[word] = count
+        return count
+
+    # Transactions
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Yield the database in a transaction, the outer one if there is one: all of it is written, or nothing."""
+        with self._lock:
+            if self._depth:
+                yield self._database
+                return
+            self._depth = 1
+            try:
+                self._database.execute("BEGIN IMMEDIATE")
+                try:
+                    yield self._database
+                    self._database.execute("COMMIT")
+                except BaseException:
+                    if self._database.in_transaction:
+                        self._database.execute("ROLLBACK")
+                    raise
+            except sqlite3.OperationalError as error:
+                if means_storage_full(error):
+                    raise StorageFull("the server has no space left for translation memories") from error
+                raise StoreBusy(f"the file of translation memories cannot be used now: {error}; retry later") from error
+            finally:
+                self._depth = 0
+
+    @property
+    def reader(self) -> sqlite3.Connection:
+        """A connection of this thread that sees what was committed; long readings of it delay no change."""
+        return self._reader
+
+    @property
+    def _reader(self) -> sqlite3.Connection:
+        database: sqlite3.Connection | None = getattr(self._readers, "database", None)
+        if database is None:
+            database = self._readers.database = self._connect()
+        return database
+
+    def _connect(self) -> sqlite3.Connection:
+        database = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        database.execute("PRAGMA foreign_keys = ON")
+        database.execute("PRAGMA cache_size = -4000")
+        with self._lock:
+            self._opened.append(database)
+        return database
+
+    def _found(self, database: sqlite3.Connection, condition: str, viewer: str, public: str) -> Memory:
+        row = database.execute(
+            f"SELECT {_MEMORY} FROM memories WHERE public = :public AND {condition}",
+            {"public": public, "viewer": viewer},
+        ).fetchone()
+        if row is None:
+            raise NotFound("Translation memory not found")
+        return _memory(row)
+
+    def _count(
+        self, database: sqlite3.Connection, memory: Memory, segments: int, num_bytes: int, languages: Iterable[str]
+    ) -> None:
+        [targets] = database.execute("SELECT targets FROM memories WHERE id = ?", (memory.number,)).fetchone()
+        targets = json.dumps(list(dict.fromkeys((*json.loads(targets), *languages))))
+        database.execute(
+            "UPDATE memories SET segments = segments + ?, bytes = bytes + ?, targets = ?, changed = ? WHERE id = ?",
+            (segments, num_bytes, targets, int(time.time()), memory.number),
+        )
+        self._defaults_until = 0.0
+
+
+def problem_of(pair: Pair) -> str | None:
+    """Return why a pair cannot be stored; None if it can."""
+    if not any(map(str.isalpha, pair.source)) or not pair.target.strip():
+        return "a segment must have words in its source, and a target"
+    if max(len(pair.source), len(pair.target)) > MAX_SEGMENT_CHARACTERS:
+        return f"a segment must have at most {MAX_SEGMENT_CHARACTERS} characters"
+    return None
+
+
+def backup(path: Path, target: Path) -> None:
+    """Copy the file of a running server. Raises ValueError if that is impossible."""
+    unfinished = target.with_name(f"{target.name}.unfinished")
+    try:
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as source, sqlite3.connect(unfinished) as copy:
+            source.backup(copy)
+        copy.close()
+        source.close()
+        unfinished.replace(target)
+    except (sqlite3.Error, OSError) as error:
+        unfinished.unlink(missing_ok=True)
+        raise ValueError(f"{path} cannot be copied to {target}: {error}") from error
+
+
+def _key(memory: Memory, pair: Pair) -> tuple[int, int, int, str]:
+    return memory.number, number_of(fold(pair.source).text), number_of(normalized(pair.source)), pair.language
+
+
+def _quoted(word: str) -> str:
+    return '"' + word.replace('"', "") + '"'
+
+
+def _memory(row: Any) -> Memory:  # noqa: ANN401 - the columns of `_MEMORY`
+    number, public, name, source, targets, owner, is_default, segments, created, changed = row
+    begun, last = (datetime.fromtimestamp(each, UTC) for each in (created, changed))
+    languages = tuple(json.loads(targets))
+    return Memory(number, public, name, source, languages, owner, bool(is_default), segments, begun, last)
+
+
+def _segment(row: Any) -> Segment:  # noqa: ANN401 - the columns of `_SEGMENT`
+    number, language, source, target, context, created, changed, author = row
+    begun, last = (datetime.fromtimestamp(each, UTC) for each in (created, changed))
+    return Segment(source, language, target, context, number, begun, last, author)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A look-up in chosen memories, for the pipeline."""
+
+    store: MemoryStore
+    memories: tuple[Memory, ...]
+    threshold: int = DEFAULT_THRESHOLD
+
+    def find(self, text: str, source: str, target: str, *, is_sentence: bool = True) -> MemoryMatch | None:
+        """Return the best match for a text between these languages; an exact one if it is not a sentence."""
+        return self.store.find(self.memories, text, source, target, self.threshold if is_sentence else EXACT)
