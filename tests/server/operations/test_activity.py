@@ -1,7 +1,7 @@
 from datetime import UTC, datetime
 
-from server.operations.activity import Activity
 from server.operations.api_keys.key_file import ApiKey, KeyLimits
+from server.operations.metrics import Activity
 from server.translation.types import Phases, TokenCounts, TranslationResult
 
 KEY = ApiKey("id", "team", "", datetime(2026, 1, 1, tzinfo=UTC), None, None, KeyLimits())
