@@ -24,11 +24,11 @@ from server.operations.settings import Settings
 from server.text.language_detection import Detector
 from server.text.language_identifier import load_identifier
 from server.text.tokenizers.registry import open_tokenizer
-from server.translation.generation import GenerationRequest
-from server.translation.glossary_store import GlossaryStore
+from server.translation.glossaries import GlossaryStore
 from server.translation.pipeline import Pipeline
 from server.translation.router import Router
 from server.translation.types import TranslationRequest
+from server.translation.whole_texts import GenerationRequest
 from server.workers.cache import CachedEngineClient
 from server.workers.on_demand_engine import MemoryBudget, OnDemandEngine
 from server.workers.pool import EnginePool, PoolOptions

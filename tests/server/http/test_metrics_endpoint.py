@@ -6,8 +6,7 @@ from server.http.state import ServerState
 from server.interface.request import FinishReason
 from server.operations.metrics import Metrics
 from server.operations.settings import Device, Settings
-from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases, Translation, TranslationResult
+from server.translation.types import Phases, TokenCounts, Translation, TranslationResult
 from tests.fakes.echo import EchoGenerator, EchoStatus
 
 _NAMES = {
