@@ -1,5 +1,6 @@
 """From texts to documents, units and sentences: the first stages of the pipeline."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -53,7 +54,7 @@ class TextReader:
         Raises `InvalidRequest` for XML that is not well-formed, and `DeadlineExceeded`.
         """
         # Four blocks of a document at once would hold the event loop for 8 ms each.
-        is_inline = not request.in_background and request.memory is None
+        is_inline = not request.in_background and (request.memory is None or self._inline_characters == math.inf)
         inline_characters = self._inline_characters if is_inline else -1
         is_text = request.format == "text"
         run = runner_for(request.num_characters, is_text, deadline, inline_characters)

@@ -188,6 +188,11 @@ class SentenceMemory:
         """The kind of the match."""
         return "none" if self.match is None else "exact" if self.match.is_exact else "fuzzy"
 
+    @property
+    def similar(self) -> MemoryMatch | None:
+        """The match, if it is that of another sentence."""
+        return self.match if self.use == "fuzzy" else None
+
 
 @dataclass(frozen=True, slots=True)
 class Translation:
