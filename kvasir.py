@@ -17,6 +17,7 @@ import typer
 
 from server.cli.help_pages import ForwardingCommand, PlainCommand, plain_app, run_command
 from server.cli.keys import app as keys
+from server.cli.memory import app as memory
 from server.cli.one_line_errors import WRONG_USE, failure, flag_problems, needs_extra, one_line_errors
 
 # NumPy's threads, one for each processor, would be started by each process and wait; its products are small here.
@@ -27,7 +28,7 @@ app = plain_app("Kvasir serves encoder-decoder Transformers.")
 
 def _show_version(is_wanted: bool) -> None:
     if is_wanted:
-        from server.cli.version import version
+        from server.operations.version import version
 
         typer.echo(f"kvasir {version()}")
         raise typer.Exit
@@ -253,7 +254,7 @@ def mcp(
     with one_line_errors(), needs_extra("mcp"):
         from kvasir_client.mcp_server import remote_client, serve_tools, serve_tools_of
         from server.cli.local_app import local_app
-        from server.cli.version import version
+        from server.operations.version import version
 
         if url is None:
             serve_tools_of(local_app(model), version())
@@ -323,6 +324,7 @@ def export(
 
 
 app.add_typer(keys, name="keys")
+app.add_typer(memory, name="memory")
 
 _load_tests = plain_app("Measure the capacity and the latency of a running server.")
 app.add_typer(_load_tests, name="loadtest")

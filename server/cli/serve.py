@@ -10,34 +10,101 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
 
 from bundle.loading import Bundle
 from kernels.onnx_registration import running_kernels
-from server.cli.admin_server import AdminServer, bound_admin_socket
 from server.cli.listening import address_of, bound_sockets, bound_unix_socket
 from server.cli.tls import TlsCertificate
+from server.http.admin.app import create_admin_app
 from server.http.app import create_app
-from server.http.connection import ConnectionLimits, limited_connection
-from server.http.connection_table import ConnectionTable, connection_table
+from server.http.connection import ConnectionTable, LimitedConnection
 from server.http.middleware.forwarded_headers import ForwardedHeaders
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining
+from server.operations.api_keys.key_gate import KeyGate
 from server.operations.event_loop import collect_when_idle, defer_full_collections
 from server.operations.log_lines import configure_logging
 from server.operations.metrics import Metrics
-from server.operations.model_loading import open_engines
-from server.operations.network import is_loopback
-from server.operations.settings import Settings, unknown_variables
+from server.operations.models import open_engines
+from server.operations.settings import Settings, is_loopback, unknown_variables
 
 _log = logging.getLogger("kvasir")
 
+
+def bound_admin_socket(settings: Settings, stack: contextlib.ExitStack) -> socket.socket | None:
+    """Return the socket for administration, closed with the stack, or None."""
+    if settings.admin_socket is not None:
+        bound = bound_unix_socket(settings.admin_socket)
+        settings.admin_socket.chmod(0o600)  # without keys, the owner of the socket is the administrator
+        stack.callback(settings.admin_socket.unlink, missing_ok=True)
+    elif settings.admin_port is not None:
+        bound, *others = bound_sockets(settings.admin_host, settings.admin_port)
+        for other in others:
+            other.close()
+    else:
+        return None
+    return stack.enter_context(bound)
+
+
+class AdminServer:
+    """Serves administration on a socket of its own, in the event loop of the server."""
+
+    def __init__(self, state: ServerState, listening: socket.socket, http: type[asyncio.Protocol]) -> None:
+        """`http` is the class of its connections. Raises ValueError if the file of keys is unusable."""
+        keys = state.settings.admin_keys
+        self._gate = None if keys is None else KeyGate(keys)
+        self._socket = listening
+        config = uvicorn.Config(
+            create_admin_app(state, self._gate),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            http=http,
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=1,
+        )
+        self._server = _QuietServer(config)
+        self._serving: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None  # of the file of keys
+
+    async def start(self) -> None:
+        """Start to listen."""
+        self._socket.listen()  # uvicorn does later, in its task: the log line would be too early
+        self._serving = asyncio.create_task(self._server.serve([self._socket]))
+        if self._gate is not None:
+            self._reading = asyncio.create_task(self._gate.run())
+        _log.info("listening for administration", extra={"url": address_of(self._socket)})
+
+    async def stop(self) -> None:
+        """End connections, and close the file of keys."""
+        self._server.should_exit = True
+        if self._serving is not None:
+            await self._serving
+        if self._reading is not None:
+            self._reading.cancel()
+        if self._gate is not None:
+            await asyncio.to_thread(self._gate.close)
+
+
+class _QuietServer(uvicorn.Server):
+    """uvicorn's server without signal handlers, which the main server has."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the main server."""
+        yield
+
+
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_MAX_HEAD_BYTES = 64 * 1024
 _MAX_MESSAGE_BYTES = 256 * 1024  # of a WebSocket: all characters that may wait for their translation
 _MAX_ADMIN_CONNECTIONS = 32
 _SWITCH_SECONDS = 0.001
@@ -93,7 +160,7 @@ def _serve(
     for engine in engines:
         _log_card(engine.bundle)
     app = create_app(settings, engines, observer)
-    table = connection_table()
+    table = ConnectionTable.of_process()
     defer_full_collections()
     # A thread that computes gives the interpreter to the event loop after this time. With Python's 5 ms, a request with
     # ten system calls waits for 50 ms.
@@ -105,13 +172,7 @@ def _serve(
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_CLOSE_SECONDS,
-        http=limited_connection(
-            _connection_limits(settings),
-            observer,
-            table,
-            for_pages=bool(settings.cors_origins),
-            websocket_paths=(b"/v1/live",) if "live" in settings.protocols else (),
-        ),
+        http=cast(type[asyncio.Protocol], partial(LimitedConnection, settings, observer, table)),
         ws="websockets-sansio",
         ws_max_size=_MAX_MESSAGE_BYTES,
         ws_per_message_deflate=False,  # a message is a line
@@ -120,7 +181,7 @@ def _serve(
     admin = None
     if admin_socket is not None:
         admin_table = ConnectionTable(_MAX_ADMIN_CONNECTIONS, num_reserved=_MAX_ADMIN_CONNECTIONS)
-        http = limited_connection(_connection_limits(settings), observer, admin_table)
+        http = cast(type[asyncio.Protocol], partial(LimitedConnection, settings, observer, admin_table))
         admin = AdminServer(app.state.server, admin_socket, http)
     server = _DrainingServer(config, app, certificate, admin)
     server.run(sockets)
@@ -146,15 +207,6 @@ def _temporary_files_in(folder: Path | None) -> Iterator[None]:
         yield
     finally:
         tempfile.tempdir = before
-
-
-def _connection_limits(settings: Settings) -> ConnectionLimits:
-    return ConnectionLimits(
-        max_head_bytes=_MAX_HEAD_BYTES,
-        head_seconds=settings.header_timeout_seconds,
-        body_seconds=settings.body_timeout_seconds,
-        write_seconds=settings.write_timeout_seconds,
-    )
 
 
 class _DrainingServer(uvicorn.Server):

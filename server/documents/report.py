@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from server.documents.fragment import DocumentCounts
-from server.translation.types import KeepReason, TranslationResult
+from server.translation.types import KeepReason, MemoryUse, TranslationResult
 
 
 @dataclass(slots=True)
@@ -20,6 +20,7 @@ class DocumentReport:
     incomplete: int = 0
     numbers_differ: int = 0
     low_quality: int = 0
+    memory: Counter[MemoryUse] = field(default_factory=Counter)
     _quality_sum: float = 0.0
     _num_tokens: int = 0  # of texts with a quality
 
@@ -31,6 +32,7 @@ class DocumentReport:
         self.numbers_differ += result.outcomes.get("numbers_differ", 0)
         self.low_quality += result.num_low_quality
         for each in result.translations:
+            self.memory.update([sentence.use for sentence in each.memory])
             if each.quality is not None:
                 self._quality_sum += each.quality * each.source_tokens
                 self._num_tokens += each.source_tokens

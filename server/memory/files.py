@@ -94,8 +94,8 @@ def write_segments(kind: str, memory: Memory, segments: Iterable[Segment], file:
             author = "" if each.author is None else f" changeid={quoteattr(fit_for_xml(each.author))}"
             context = "" if each.context is None else f'<prop type="x-context">{_xml(each.context)}</prop>'
             file.write(
-                f'<tu creationdate="{each.created.strftime(_TIME)}" changedate="{each.changed.strftime(_TIME)}"{author}>'
-                f"{context}<tuv xml:lang={quoteattr(memory.source)}><seg>{_xml(each.source)}</seg></tuv>"
+                f'<tu creationdate="{each.created.strftime(_TIME)}" changedate="{each.changed.strftime(_TIME)}"'
+                f"{author}>{context}<tuv xml:lang={quoteattr(memory.source)}><seg>{_xml(each.source)}</seg></tuv>"
                 f"<tuv xml:lang={quoteattr(each.language)}><seg>{_xml(each.target)}</seg></tuv></tu>\n"
             )
         file.write("</body></tmx>\n")
@@ -119,7 +119,12 @@ def _xml(text: str) -> str:
 def _tmx(path: Path, source: str | None) -> Iterator[tuple[str, Pair | None]]:
     """Yield the source language and a pair for each translation of a unit; None for a unit without one."""
     context = etree.iterparse(
-        str(path), events=("start", "end"), tag=("header", "tu"), resolve_entities=False, no_network=True, load_dtd=False
+        str(path),
+        events=("start", "end"),
+        tag=("header", "tu"),
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
     )
     declared = source
     for event, element in context:
@@ -129,7 +134,9 @@ def _tmx(path: Path, source: str | None) -> Iterator[tuple[str, Pair | None]]:
         if event == "start":
             continue
         language = element.get("srclang") or declared or "*all*"
-        variants = [(each.get(_LANGUAGE) or each.get("lang") or "", each.find("seg")) for each in element.findall("tuv")]
+        variants = [
+            (each.get(_LANGUAGE) or each.get("lang") or "", each.find("seg")) for each in element.findall("tuv")
+        ]
         texts = [(tag, _text(segment).strip()) for tag, segment in variants if segment is not None and tag]
         first = next((each for each in texts if language == "*all*" or _is_same(each[0], language)), None)
         others = [] if first is None else [each for each in texts if each is not first]

@@ -88,15 +88,7 @@ def score(words: Sequence[str], others: Sequence[str], threshold: int) -> int:
     return 0 if distance > limit else min(100 - -(-100 * distance // longer), _MAX_FUZZY)
 
 
-def num_shared_words(words: Sequence[str], others: Sequence[str]) -> int:
-    """Return the number of words with which both sentences begin."""
-    pairs = zip(words, others, strict=False)
-    return next((index for index, (one, other) in enumerate(pairs) if one != other), min(len(words), len(others)))
-
-
-def exchanged(
-    new: Folded, stored: Folded, translation: str, source_language: str, target_language: str
-) -> str | None:
+def exchanged(new: Folded, stored: Folded, translation: str, source_language: str, target_language: str) -> str | None:
     """Return a stored translation with the variables of another sentence that is equal without them.
 
     None where it is ambiguous what to replace: a variable that changed must be in the translation as often as in the
@@ -115,7 +107,8 @@ def exchanged(
         if len(found) != stored.variables.count(old) or any(place in edits for place in found):
             return None
         edits |= {place: spellings[translation[slice(*place)]] for place in found}
-    position, parts = 0, []
+    parts: list[str] = []
+    position = 0
     for (start, end), text in sorted(edits.items()):
         parts += translation[position:start], text
         position = end
@@ -129,7 +122,7 @@ def _spellings(old: str, new: str, source_language: str, target_language: str) -
     # A plain number that gets separators, or loses them, is written as the target language does it.
     localized = forms(new, source_language, target_language)[1:2] or (new,)
     copied = new if old.isdecimal() == new.isdecimal() else localized[0]
-    return {**{each: localized[0] for each in forms(old, source_language, target_language)}, old: copied}
+    return {**dict.fromkeys(forms(old, source_language, target_language), localized[0]), old: copied}
 
 
 def _variables(text: str) -> list[Range]:

@@ -23,6 +23,7 @@ from server.translation.types import (
     Outcome,
     Phases,
     RepairedSentence,
+    SentenceMemory,
     Translation,
     TranslationRequest,
     TranslationResult,
@@ -93,6 +94,11 @@ def _translation(text: SegmentedText, source: str, request: TranslationRequest, 
         incomplete=tuple(each.written for each in sentences if each.is_incomplete),
         missing_numbers=tuple(dict.fromkeys(number for each in numbers for number in each.missing)),
         invented_numbers=tuple(dict.fromkeys(number for each in numbers for number in each.invented)),
+        memory=()
+        if request.memory is None
+        else tuple(
+            SentenceMemory(each.written, each.memory) for each in sentences if any(map(str.isalpha, each.written))
+        ),
     )
 
 

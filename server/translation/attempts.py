@@ -39,6 +39,7 @@ from server.text.spans import READABLE, SpanKind
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.all_or_none import all_or_none
 from server.translation.formality_choice import Answers, FormalityChoice
+from server.translation.memory_prefix import scoring_requests, set_prefixes
 from server.translation.reading import SegmentedTexts
 from server.translation.repairs import Repairs
 from server.translation.sentence_encoder import Part, SentenceEncoder
@@ -98,6 +99,8 @@ class Attempts:
         sentences = self._texts.sentences
         size = BLOCK_SENTENCES if self._output.has_followed_texts else max(len(sentences), 1)
         blocks = [sentences[start : start + size] for start in range(0, len(sentences), size)]
+        if self._request.memory is not None:
+            await self._set_prefixes(sentences)
         encoded = await self._texts.run(self._encode_all, blocks)
         self._output.encoded()
         if len(blocks) > 1:
@@ -112,6 +115,14 @@ class Attempts:
         await self._texts.run(self._judge, self._texts.deadline.in_time(sentences))
 
     # The first attempt
+
+    async def _set_prefixes(self, sentences: Sequence[Sentence]) -> None:
+        """Let translations begin as those of similar sentences in the translation memory do."""
+        scored = await self._texts.run(scoring_requests, sentences, self._encoder, self._tokenizer)
+        if scored:
+            completions = await self._submission.submit([each for _, *both in scored for each in both])
+            await self._texts.run(set_prefixes, scored, completions, self._tokenizer)
+            self._submission.next_round()
 
     def _encode_all(self, blocks: Sequence[Sequence[Sentence]]) -> list[list[Request]]:
         return [
@@ -135,6 +146,8 @@ class Attempts:
         unit, start, end = sentence.unit, sentence.start, sentence.end
         if not any(map(str.isalpha, unit.masked(" ", start, end) if unit.protected else unit.text[start:end])):
             return (unchanged(unit, (start, end)),)
+        if sentence.memory is not None and sentence.memory.is_exact:
+            return (replaced(unit, (start, end), sentence.memory.target),)
         if (parts := self._only_term(sentence)) is not None:
             return parts
         spans = unit.protected_in(start, end) if unit.protected else ()
@@ -166,7 +179,13 @@ class Attempts:
                 "numbers" in self._repairs.enabled and has_judged_numbers(built.text)
             )
             source = sentence.source if not built.is_shouted else None
-            part = Part(sentence.text, built, source, needs_beams=needs_beams, required=required, suppressed=suppressed)
+            part = Part(
+                sentence.text, built, source,
+                needs_beams=needs_beams,
+                required=required,
+                suppressed=suppressed,
+                prefix=() if sentence.means or built.is_shouted else sentence.prefix,
+            )  # fmt: skip
             if not sentence.means or self._encoder.fits(part):
                 return (part,)
         sentence.means = [Means.APART] * len(sentence.means)

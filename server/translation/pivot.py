@@ -99,7 +99,7 @@ class PivotPipeline:
             min_quality=request.options.min_quality,
             shortlist=request.options.shortlist,
         )
-        to_pivot = replace(request, target=self._pivot[0], options=options, formality=None)
+        to_pivot = replace(request, target=self._pivot[0], options=options, formality=None, memory=None)
         glossaries = await self._glossaries(to_pivot)
         if glossaries != _NO_GLOSSARIES:
             to_pivot = replace(to_pivot, timeout_seconds=self._seconds_left(request, begun), accepted_earlier=True)
@@ -109,6 +109,7 @@ class PivotPipeline:
             texts=tuple(translation.text for translation in first.translations),
             source=self._pivot[1],
             glossary=glossaries[1],
+            memory=None,  # of texts in the pivot language it has none
             timeout_seconds=self._seconds_left(request, begun),
             size_is_checked=True,
             accepted_earlier=True,

@@ -1,7 +1,8 @@
 """From texts to documents, units and sentences: the first stages of the pipeline."""
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from bundle.manifest import Shapes
@@ -11,7 +12,7 @@ from server.text.language_detection import TargetDetector
 from server.text.readers.html import read_html
 from server.text.readers.pieces import to_document
 from server.text.readers.plain_text import read_text, read_whole
-from server.text.readers.units import Document, Unit
+from server.text.readers.units import OBJECT, Document, Unit
 from server.text.readers.xml import read_xml
 from server.text.segmentation.sentences import Segment, split, whole
 from server.text.tokenizers.tokenizer import Tokenizer
@@ -53,7 +54,8 @@ class TextReader:
         Raises `InvalidRequest` for XML that is not well-formed, and `DeadlineExceeded`.
         """
         # Four blocks of a document at once would hold the event loop for 8 ms each.
-        inline_characters = -1 if request.in_background else self._inline_characters
+        is_inline = not request.in_background and (request.memory is None or self._inline_characters == math.inf)
+        inline_characters = self._inline_characters if is_inline else -1
         is_text = request.format == "text"
         run = runner_for(request.num_characters, is_text, deadline, inline_characters)
         texts = await run(self._read_all, request, keeps_target)
@@ -85,7 +87,8 @@ class TextReader:
             if isinstance(unit, Unit):
                 checkpoint()
                 has_units = True
-                text.sentences_of[place] = self._sentences(index, unit, request, is_whole)
+                sentences = self._sentences(index, unit, request, is_whole)
+                text.sentences_of[place] = sentences if request.memory is None else _recalled(sentences, request)
         if not has_units and text.kept is None and any(part.strip() for part in text.document if isinstance(part, str)):
             text.kept = KeepReason.NO_WORDS
 
@@ -120,6 +123,24 @@ class TextReader:
             return False
         sources[text] = tokens
         return True
+
+
+def _recalled(sentences: list[Sentence], request: TranslationRequest) -> list[Sentence]:
+    """Return sentences with what the memory has for them; one for all if it has their whole text."""
+    assert request.memory is not None
+    if request.options.num_hypotheses > 1 or request.options.is_about_whole_texts:
+        return sentences
+    if len(sentences) > 1 and not any(OBJECT in each.written for each in sentences):
+        whole = replace(sentences[0], end=sentences[-1].end, source=None, continues=False)
+        whole.memory = request.memory.find(whole.written, request.source, request.target, is_sentence=False)
+        if whole.memory is not None:
+            return [whole]
+    for sentence in sentences:
+        checkpoint()
+        # What is no text has no place in a stored translation.
+        if OBJECT not in sentence.written:
+            sentence.memory = request.memory.find(sentence.written, request.source, request.target)
+    return sentences
 
 
 def _spans(segments: Sequence[Segment]) -> Iterator[tuple[Segment, int, int]]:

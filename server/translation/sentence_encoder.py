@@ -80,6 +80,7 @@ class Part:
     has_few_beams: bool = False
     required: Sequence[Targets] = ()
     suppressed: tuple[Tokens, ...] = ()
+    prefix: Tokens = ()  # with which the translation begins
 
 
 class SentenceEncoder(RequestBuilder):
@@ -167,9 +168,23 @@ class SentenceEncoder(RequestBuilder):
                 params = _with_beams(params, min(params.beam_size, _BEAMS_FOR_PARTS))
             elif (part.needs_beams or part.sentence.shown) and params.num_hypotheses < params.beam_size:
                 params = _with_beams(params, params.beam_size)
+        if part.prefix:
+            num_left = self._shapes.max_target_tokens - len(part.prefix)
+            params = replace(
+                params, target_prefix=part.prefix, max_new_tokens=max(min(params.max_new_tokens, num_left), 1)
+            )
         if part.suppressed:
             params = replace(params, suppress_phrases=(*params.suppress_phrases, *part.suppressed))
         return Job(part.sentence, self.request(source, first_in_prefix(params, self._shapes)))
+
+    def forced(self, text: str, target: Sequence[int], params: SentenceParams) -> Request | None:
+        """Return the request that scores a translation of a text; None if one is too long for the model."""
+        source, first = self.tokens(text), self._resolver.params.first_token
+        tokens = (*(() if first is None else (first,)), *target, self._tokenizer.end_token)
+        if len(source) > self._shapes.max_source_tokens or len(tokens) > self._shapes.max_target_tokens:
+            return None
+        params = replace(params, forced_target=tokens, first_token=first)
+        return self.request(source, params)
 
     def writable(self, terms: Iterable[Sequence[str]]) -> list[Targets]:
         """Return terms with the alternatives that the model can write, if it searches with beams."""

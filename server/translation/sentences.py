@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from bundle.manifest import Repair
-from server.interface.request import Completion, Hypothesis, Request, TokenIds
+from server.interface.request import Completion, Hypothesis, Request, TokenIds, Tokens
 from server.text.digits import NumberCheck
 from server.text.joining import between
 from server.text.protection.masked_sentence import MaskedSentence, Means, Restored
 from server.text.readers.units import Document, Unit
 from server.text.segmentation.sentences import Segment
-from server.translation.types import KeepReason
+from server.translation.types import KeepReason, MemoryMatch
 
 
 @dataclass(slots=True)
@@ -43,6 +43,8 @@ class Sentence:
     numbers: NumberCheck | None = None  # those that its translation lacks, or has invented
     repair: Repair | None = None  # what improved its translation
     is_incomplete: bool = False  # its translation lacks something
+    memory: MemoryMatch | None = None  # what a translation memory has for it
+    prefix: Tokens = ()  # with which its translation begins as a similar one in the memory does
 
     @property
     def written(self) -> str:

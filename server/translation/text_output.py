@@ -1,6 +1,7 @@
 """The stream of one call, fed by the pipeline."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from server.interface.request import Completion
@@ -75,7 +76,7 @@ class TextOutput:
                 continue
             [part, *others] = sentence.parts or (None,)
             if isinstance(part, Restored) and not others and not part.outputs:
-                found.append(Followed(segment))
+                found.append(Followed(replace(segment, text=part.text)))
             elif isinstance(part, Job) and not others and self.is_final(part.part):
                 found.append(Followed(segment, part.request))
             elif isinstance(part, Job) and not others and not part.part.needs_attention:

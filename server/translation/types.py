@@ -29,15 +29,13 @@ TextContext = Literal["none", "lines"]  # of each text: itself, or the texts aro
 class MemoryMatch:
     """What a translation memory has for a sentence: `target`, the approved translation of its segment's `source`.
 
-    The `score` is 0 to 100; at 100 `target` is the translation. With a lower one, sentence and source begin with
-    `num_shared_words` equal words.
+    The `score` is 0 to 100; at 100 `target` is the translation.
     """
 
     segment: str
     score: int
     target: str
     source: str
-    num_shared_words: int = 0
 
     @property
     def is_exact(self) -> bool:
@@ -48,8 +46,11 @@ class MemoryMatch:
 class MemoryLookup(Protocol):
     """A look-up in translation memories. It may block."""
 
-    def find(self, sentence: str, source: str, target: str) -> MemoryMatch | None:
-        """Return the best match for a sentence between these languages; None if none is good enough."""
+    def find(self, text: str, source: str, target: str, *, is_sentence: bool = True) -> MemoryMatch | None:
+        """Return the best match for a text between these languages; None if none is good enough.
+
+        Only exact ones count for a text that is not a sentence.
+        """
         ...
 
 
@@ -63,7 +64,9 @@ class TranslationRequest:
     times its source's tokens, and 50 in any case, as far as the model can write them. The form of
     address is `formality` where the translation has one; `formality_is_optional` for target languages without rules.
     With `bypass_cache`
-    every sentence is decoded; none comes from the cache or from another request.
+    every sentence is decoded; none comes from the cache or from another request. Sentences that the `memory` has are
+    not decoded, and similar ones begin as it has them; it is not used for several hypotheses, nor for options about
+    whole texts.
     """
 
     texts: tuple[str, ...]
@@ -81,6 +84,7 @@ class TranslationRequest:
     markup: MarkupOptions = NO_MARKUP_OPTIONS
     bypass_cache: bool = False
     joins_lines: bool | None = None  # translate texts together that one sentence runs over; None: as the server does
+    memory: MemoryLookup | None = None
     in_background: bool = False  # part of a document: however short, it is processed in threads
 
     @property
@@ -169,6 +173,27 @@ class SentenceQuality:
     quality: float
 
 
+MemoryUse = Literal["exact", "fuzzy", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceMemory:
+    """What a translation memory had for a sentence: its translation, one of a similar sentence, or nothing."""
+
+    text: str
+    match: MemoryMatch | None
+
+    @property
+    def use(self) -> MemoryUse:
+        """The kind of the match."""
+        return "none" if self.match is None else "exact" if self.match.is_exact else "fuzzy"
+
+    @property
+    def similar(self) -> MemoryMatch | None:
+        """The match, if it is that of another sentence."""
+        return self.match if self.use == "fuzzy" else None
+
+
 @dataclass(frozen=True, slots=True)
 class Translation:
     """The translation of one text.
@@ -204,6 +229,7 @@ class Translation:
     quality: float | None = None
     sentence_quality: tuple[SentenceQuality, ...] = ()
     low_quality: tuple[SentenceQuality, ...] = ()
+    memory: tuple[SentenceMemory, ...] = ()  # of all sentences, if one was looked in
 
 
 def counts_of_kept(translations: Iterable[Translation]) -> Mapping[KeepReason, int]:

@@ -9,11 +9,9 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.http.raw_headers import header
-from server.http.requests.parameters import BEFORE_JSON, MAX_BLANK_BYTES, looks_like_json
+from server.http.requests.parameters import BEFORE_JSON, MAX_BLANK_BYTES, header, looks_like_json
 from server.http.responses.errors import retry_after
-from server.http.state import RequestRecord
-from server.http.unread_bytes import UnreadBytes
+from server.http.state import RequestRecord, UnreadBytes
 from server.interface.errors import QueueFull
 
 _PIECE_BYTES = 16 * 1024
@@ -46,8 +44,11 @@ class BodyLimits:
         upload_bytes: Mapping[str, int] | None = None,
         memory: UnreadBytes | None = None,
         max_values: int | None = None,
+        raw_bytes: Mapping[str, int] | None = None,
     ) -> None:
+        """A body for a path in `raw_bytes` is a file of any kind, up to this size."""
         self._app = app
+        self._raw_bytes = raw_bytes or {}
         self._max_body_bytes = max_body_bytes
         self._upload_bytes = upload_bytes or {}
         self._memory = memory
@@ -81,11 +82,14 @@ class BodyLimits:
     def _checks(self, scope: Scope, held: dict[str, int]) -> list[Check]:
         """Return the checks of a body, each of which is called with every part of it."""
         announced = header(scope, b"content-length")
-        limit = self._upload_bytes.get(scope["path"], self._max_body_bytes)
+        raw = self._raw_bytes.get(scope["path"])
+        limit = raw or self._upload_bytes.get(scope["path"], self._max_body_bytes)
         num_announced = int(announced) if announced.isdecimal() else None
         if num_announced is not None and num_announced > limit:
             raise _too_large(announced, limit)
         checks = [_size_check(limit)]
+        if raw is not None:
+            return checks
         if self._memory is not None and scope["path"] not in self._upload_bytes:
             checks.append(_memory_check(self._memory, scope["state"]["record"], held))
         media_type, options = parse_options_header(header(scope, b"content-type"))

@@ -19,7 +19,6 @@ OPEN = {
     "/metrics",
     "/languages",
     "/frontend/settings",
-    "/spec",
     "/download_file/{name}",
     "/version",
     "/__heartbeat__",

@@ -1,7 +1,7 @@
 from datetime import UTC, datetime
 
-from server.operations.activity import Activity
 from server.operations.api_keys.key_file import ApiKey, KeyLimits
+from server.operations.metrics import Activity
 from server.translation.token_counts import TokenCounts
 from server.translation.types import Phases, TranslationResult
 

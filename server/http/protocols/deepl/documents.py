@@ -14,10 +14,16 @@ from server.documents.formats.options import FormatOptions
 from server.documents.jobs import DocumentJob, JobStatus
 from server.documents.text_translation import DetectedBlocks, document_translation
 from server.http.protocols.deepl.errors import deepl_responses
-from server.http.protocols.deepl.fields import formality_of, glossary_of, source_tag, target_tag, warn_of_ignored
-from server.http.requests.api_keys import charged
-from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import Parameters, read_parameters
+from server.http.protocols.deepl.fields import (
+    formality_of,
+    glossary_of,
+    memory_of,
+    source_tag,
+    target_tag,
+    warn_of_ignored,
+)
+from server.http.requests.admission import charged
+from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.responses.download import download
 from server.http.state import ServerState, server_state
 from server.interface.errors import (
@@ -48,6 +54,8 @@ class DocumentFields(BaseModel):
     output_format: str | None = Field(None, description="the format of the document; no other is supported")
     formality: str | None = None
     glossary_id: str | None = None
+    translation_memory_id: str | None = None
+    translation_memory_threshold: int | None = None
 
 
 class DocumentHandle(BaseModel):
@@ -81,7 +89,7 @@ class DocumentStatus(BaseModel):
 async def submit(request: Request, response: Response) -> DocumentHandle:
     """Submit a document; it is translated in the background."""
     server = server_state(request)
-    sent = await read_parameters(request, 50)
+    sent = await read_parameters(request)
     file = sent.file("file")
     if file is None or not file.size:
         raise InvalidRequest("Invalid file data.")
@@ -93,7 +101,8 @@ async def submit(request: Request, response: Response) -> DocumentHandle:
     if (wanted := sent.text("output_format")) and not name.lower().endswith(f".{wanted.lower().lstrip('.')}"):
         raise InvalidRequest("output_format not supported.")
     glossary = await glossary_of(sent, server, source, target)
-    options = TranslationRequest((), "", "", glossary=glossary, formality=formality)
+    memory = await memory_of(request, sent)
+    options = TranslationRequest((), "", "", glossary=glossary, formality=formality, memory=memory)
     blocks = DetectedBlocks()
     translate = document_translation(
         service, options, source or AUTO, target, lambda done: server.metrics.translated(done.result), blocks
@@ -154,7 +163,7 @@ def _check_source_language(blocks: DetectedBlocks) -> None:
 
 
 async def _job(request: Request, document_id: str) -> DocumentJob:
-    sent = await read_parameters(request, 50)
+    sent = await read_parameters(request)
     key = sent.text("document_key") or ""
     try:
         job = server_state(request).documents.get(key[:_ID_CHARACTERS].lower())

@@ -4,11 +4,13 @@ import asyncio
 import re
 from collections.abc import Collection, Sequence
 
-from fastapi import Response
+from fastapi import Request, Response
 
+from server.http.requests.memories import named_memory
 from server.http.requests.parameters import Parameters
 from server.http.state import ServerState
 from server.interface.errors import InvalidRequest, NotFound, UnsupportedPair
+from server.memory.store import Lookup
 from server.text.formality import Formality, formality_languages, has_formality
 from server.text.glossary import Glossary
 from server.text.language_tags import match_language, means_detection
@@ -142,6 +144,15 @@ async def glossary_of(sent: Parameters, server: ServerState, source: str | None,
             return glossary
         entries = glossary.entries | entries
     return await run_on_glossary_thread(Glossary, entries)
+
+
+async def memory_of(request: Request, sent: Parameters) -> Lookup | None:
+    """Return the look-up in the translation memory that the request names, or in those by default."""
+    try:
+        threshold = sent.integer("translation_memory_threshold")
+    except ValueError as error:
+        raise InvalidRequest("Value for 'translation_memory_threshold' not supported.") from error
+    return await named_memory(request, sent.text("translation_memory_id"), threshold)
 
 
 def _is_for(dictionary: GlossaryInfo, source: str, target: str) -> bool:

@@ -22,12 +22,12 @@ _RESOURCES = {
     "translate_text": {"formality": "t", "tag_handling": "st", "glossary": "st", "auto_detection": "s"},
     "translate_document": {"formality": "t", "glossary": "st", "auto_detection": "s"},
     "glossary": {},
+    "translation_memory": {},
 }
 # What DeepL has under these addresses.
 _PRODUCTS_ELSEWHERE = {
     "/v2/write": "write",
     "/v3/style_rules": "style_rules",
-    "/v3/translation_memories": "translation_memory",
     "/v3/voice": "voice",
 }
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -79,7 +79,7 @@ class ResourceAnswer(BaseModel):
 async def languages(request: Request, type: str | None = None) -> list[LanguageAnswer]:  # noqa: A002
     """Return the source languages (`type=source`, the default) or the target languages (`type=target`)."""
     server = server_state(request)
-    sent = await read_parameters(request, 50)
+    sent = await read_parameters(request)
     kind = one_of(sent, "type", ("source", "target")) or type or "source"
     _, model_router = server.accept()
     if kind == "source":

@@ -8,10 +8,14 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from server.http.protocols.deepl.errors import deepl_responses
-from server.http.protocols.deepl.glossaries import glossary_pairs
-from server.http.protocols.deepl.glossary_entries import SEPARATORS, Dictionaries, language_pair, parse_entries
-from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import read_parameters
+from server.http.protocols.deepl.glossaries import (
+    SEPARATORS,
+    Dictionaries,
+    glossary_pairs,
+    language_pair,
+    parse_entries,
+)
+from server.http.requests.parameters import body_of, read_parameters
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest
 from server.text.unicode_text import replace_lone_surrogates
@@ -184,7 +188,7 @@ def _glossaries(request: Request) -> MultilingualGlossaries:
 
 
 async def _body(request: Request) -> dict[str, object]:
-    sent = await read_parameters(request, 50)
+    sent = await read_parameters(request)
     if not sent.is_json:
         raise InvalidRequest("Invalid request: the body must be JSON")
     return sent.as_json()

@@ -1,12 +1,12 @@
 """The DeepL-compatible protocol as a value for the registry."""
 
-from server.http.protocols.deepl import documents, glossaries, languages, multilingual, texts
+from server.http.protocols.deepl import documents, glossaries, languages, memories, multilingual, texts
 from server.http.protocols.deepl.errors import DEEPL
 from server.http.protocols.protocol import Protocol
 
 DEEPL_PROTOCOL = Protocol(
     name="deepl",
-    routers=(texts.router, languages.router, documents.router, glossaries.router, multilingual.router),
+    routers=(texts.router, languages.router, documents.router, glossaries.router, multilingual.router, memories.router),
     error_format=DEEPL,
     paths=("/v2/", "/v3/"),
     upload_paths=(documents.PATH,),
@@ -15,9 +15,13 @@ DEEPL_PROTOCOL = Protocol(
         f"{documents.PATH}/",
         "/v2/glossaries",
         "/v3/glossaries",
+        memories.PATH,
+        f"{memories.PATH}/",
         "/v2/languages",
         "/v3/languages",
         "/v2/usage",
     ),
+    open_paths=(memories.UPLOAD_PATH, memories.DOWNLOAD_PATH),  # their addresses have keys of their own
+    raw_upload_paths=(memories.UPLOAD_PATH,),
     key_parameter="auth_key",
 )

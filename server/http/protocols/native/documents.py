@@ -12,10 +12,10 @@ from server.documents.fragment import DocumentCounts
 from server.documents.jobs import DocumentJob, JobStatus
 from server.documents.report import DocumentReport
 from server.documents.text_translation import document_translation
-from server.http.requests.api_keys import charged
+from server.http.requests.admission import charged
+from server.http.requests.memories import named_memory
 from server.http.responses.download import download
-from server.http.responses.error_formats import ErrorBody
-from server.http.responses.errors import error_responses
+from server.http.responses.errors import ErrorBody, error_responses
 from server.http.state import ServerState, server_state
 from server.interface.decoding_options import (
     MAX_BEAM_SIZE,
@@ -24,7 +24,7 @@ from server.interface.decoding_options import (
     KeepOrTranslate,
     OnLowQuality,
 )
-from server.translation.types import KeepReason, TranslationRequest
+from server.translation.types import KeepReason, MemoryUse, TranslationRequest
 
 router = APIRouter(prefix="/v1/documents", tags=["documents"])
 
@@ -48,6 +48,7 @@ class DocumentDetails(BaseModel):
     numbers_differ: int | None = Field(None, description="number of sentences with a lost or an invented number")
     low_quality: int | None = Field(None, description="number of sentences with a quality below `min_quality`")
     quality: float | None = Field(None, ge=0, le=1, description="mean quality, weighted by the tokens of the texts")
+    memory: dict[MemoryUse, int] | None = Field(None, description="numbers of sentences by their translation memory")
 
 
 class CaptionCounts(BaseModel):
@@ -127,6 +128,8 @@ async def submit(
     return_quality: Annotated[bool, Form()] = False,
     min_quality: Annotated[float | None, Form(ge=0, le=1, allow_inf_nan=False)] = None,
     on_low_quality: Annotated[OnLowQuality | None, Form()] = None,
+    memory_id: Annotated[str | None, Form(max_length=64)] = None,
+    memory_threshold: Annotated[int | None, Form(ge=0, le=100)] = None,
 ) -> DocumentAnswer:
     """Submit a document as multipart/form-data. `format`, or the extension of its name, selects the format.
 
@@ -144,7 +147,8 @@ async def submit(
         min_quality=min_quality,
         on_low_quality=on_low_quality,
     )
-    translation_request = TranslationRequest((), "", "", options)
+    memory = await named_memory(request, memory_id, memory_threshold)
+    translation_request = TranslationRequest((), "", "", options, memory=memory)
     into = service.check(translation_request, source, target)
     translate = document_translation(
         service, translation_request, source, target, lambda done: server.metrics.translated(done.result)
@@ -215,6 +219,7 @@ def _details(report: DocumentReport) -> DocumentDetails | None:
         numbers_differ=report.numbers_differ or None,
         low_quality=report.low_quality or None,
         quality=report.quality,
+        memory=dict(report.memory) or None,
     )
     return details if details.model_dump(exclude_none=True) else None
 

@@ -92,7 +92,7 @@ def test_a_pdf_with_many_paragraphs_is_read_from_top_to_bottom() -> None:
 def test_a_dense_page_of_a_pdf_is_rejected_before_its_layout(
     page: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("server.documents.input.pdf_pages._MAX_PAGE_CHARACTERS", 2000)
+    monkeypatch.setattr("server.documents.formats.pdf._MAX_PAGE_CHARACTERS", 2000)
     with pytest.raises(DocumentTooComplex, match=reason):
         translated(pdf(page), ".pdf", SAME)
 

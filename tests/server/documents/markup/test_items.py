@@ -84,14 +84,14 @@ def test_items_inside_items_are_found_in_their_order() -> None:
 
 
 def test_the_elements_of_a_paragraph_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server.documents.markup.units._MAX_PARAGRAPH_NODES", 3)
+    monkeypatch.setattr("server.documents.markup.items._MAX_PARAGRAPH_NODES", 3)
     allowed = [A, OPEN, B, CLOSE, PICTURE, PICTURE, B]
     assert len(find_units(allowed)) == 1
     with pytest.raises(DocumentTooComplex, match=r"may have 3 elements. The one that begins with 'abba' has more"):
         find_units([*allowed, PICTURE, A])
 
 
-_MODULE = "server.documents.markup.item_rewriting."
+_MODULE = "server.documents.markup.items."
 
 
 def _word(text: str) -> Item:

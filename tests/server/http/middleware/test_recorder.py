@@ -6,7 +6,7 @@ import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.http.middleware.recorder import RequestRecorder
-from server.http.responses.error_formats import ErrorFormats
+from server.http.responses.errors import ErrorFormats
 from server.http.state import ServerState
 from server.interface.request import FinishReason
 from server.operations.metrics import Metrics

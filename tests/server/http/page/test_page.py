@@ -196,3 +196,12 @@ def test_files_of_the_page_are_short() -> None:
 def test_the_wheel_has_the_page() -> None:
     project = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text(encoding="utf-8"))
     assert {"http/page/docs/*", "http/page/static/**"} <= set(project["tool"]["setuptools"]["package-data"]["server"])
+
+
+def test_the_description_of_an_application_below_a_path_names_it(echo: EchoGenerator) -> None:
+    app = create_app(Settings(), [echo])
+    for root_path, servers in (("", None), ("/below", [{"url": "/below"}]), ("/below", [{"url": "/below"}])):
+        with TestClient(app, root_path=root_path) as client:
+            description = client.get("/openapi.json").json()
+        assert description.get("servers") == servers
+        assert "/v1/translate" in description["paths"]

@@ -83,8 +83,6 @@ def test_a_resource_that_is_not_there_is_an_error(client: TestClient, query: dic
         ("POST", "/v2/write/correct", "write"),
         ("GET", "/v3/style_rules", "style_rules"),
         ("PATCH", "/v3/style_rules/1/custom_instructions/2", "style_rules"),
-        ("GET", "/v3/translation_memories?page=2", "translation_memory"),
-        ("DELETE", "/v3/translation_memories/1", "translation_memory"),
         ("POST", "/v3/voice/realtime", "voice"),
     ],
 )

@@ -1,3 +1,5 @@
+"""Required phrases: the automaton that matches them, the banks of beams, and the answers of the search."""
+
 import itertools
 import re
 from dataclasses import replace
@@ -5,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from server.engine.decoding.constrained import ConstrainedBeamSearch, RequiredPhrases
+from server.engine.decoding.constrained import ConstrainedBeamSearch, PhraseState, RequiredPhrases, bank_sizes
 from server.engine.decoding.search import SearchLimits
 from server.interface.request import Completion, FinishReason
 from server.interface.word_tokens import WordTokens
@@ -293,3 +295,81 @@ def test_more_candidates_are_wanted_where_the_best_continue_the_word_of_a_phrase
     one_begins[behind, 3] = 2
     assert search.num_wanted(0, one_begins) == few
     assert search.num_wanted(0, np.roll(one_begins, 1, axis=0)) == all_, "the other beam is not behind a phrase"
+
+
+def _after(required: RequiredPhrases, *tokens: int) -> PhraseState:
+    state = required.start
+    for token in tokens:
+        state = required.advance(state, token)
+    return state
+
+
+def _numbers(required: RequiredPhrases, tokens: Tokens) -> list[int]:
+    return [_after(required, *tokens[:length]).num_met for length in range(len(tokens) + 1)]
+
+
+def test_tokens_of_complete_groups_count_beside_those_of_the_longest_begun_phrase() -> None:
+    required = RequiredPhrases(((1, 2, 3), (4, 5)))
+    assert required.num_tokens == 5
+    assert _numbers(required, (1, 2, 4, 5, 1, 2, 3)) == [0, 1, 2, 1, 2, 3, 4, 5]
+    assert _after(required, 4, 5).wanted == {1}
+
+
+def test_a_phrase_that_begins_inside_another_is_found() -> None:
+    required = RequiredPhrases(((1, 1, 2),))
+    assert _numbers(required, (1, 1, 1, 2)) == [0, 1, 2, 2, 3]
+    assert _after(required, 1, 1, 1, 2).is_met
+
+
+def test_alternatives_count_as_the_longest_of_them() -> None:
+    required = RequiredPhrases((), (((1,), (2, 3, 4)),))
+    assert required.num_tokens == 3
+    assert _numbers(required, (2, 3, 1)) == [0, 1, 2, 3]
+    assert required.start.wanted == {1, 2}
+    assert _after(required, 2).wanted == {1, 3}
+
+
+def test_equal_phrases_and_equal_alternatives_are_one() -> None:
+    assert RequiredPhrases(((1, 2), (1, 2))).num_tokens == 2
+    assert RequiredPhrases(((1,),), (((1,), (1,)),)).num_tokens == 1
+
+
+def test_a_phrase_waits_for_the_next_token_which_may_continue_its_word() -> None:
+    words = WordTokens(frozenset((5, 6)), frozenset((6,)))
+    term, phrase = RequiredPhrases((), (((1,),),), words), RequiredPhrases(((1,),), (), words)
+    for required in (term, phrase):
+        assert _after(required, 1).is_met
+        assert _after(required, 1).is_unconfirmed
+        assert not _after(required, 1, 5).is_met  # another word
+        assert _after(required, 1, 4).is_met
+        assert not _after(required, 1, 4).is_unconfirmed
+        assert _after(required, 1, 4, 5).is_met  # confirmed for good
+        assert _after(required, 1, 4).wanted == frozenset()
+    assert _after(term, 1, 6, 6).is_met  # inflected
+    assert not _after(term, 1, 6, 5).is_met
+    assert not _after(phrase, 1, 6).is_met
+    assert [term.continues_word(token) for token in (4, 5, 6)] == [False, True, True]
+
+
+def test_equal_states_are_one_object() -> None:
+    required = RequiredPhrases(((1, 2),))
+    assert _after(required, 7) is _after(required, 8, 9) is required.start
+    assert _after(required, 1) is _after(required, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("beam_size", "num_candidates", "expected"),
+    [
+        (6, [10, 10, 10], [2, 2, 2]),
+        (8, [10, 10, 10], [2, 2, 4]),
+        (4, [10, 0, 0, 0, 0, 0], [4, 0, 0, 0, 0, 0]),
+        (4, [10, 3, 0, 1, 0, 0], [0, 3, 0, 1, 0, 0]),
+        (6, [1, 10, 0], [1, 5, 0]),
+        (4, [1, 1, 1], [1, 1, 1]),
+        (3, [0, 0], [0, 0]),
+    ],
+)
+def test_beams_are_distributed_over_banks_that_can_use_them(
+    beam_size: int, num_candidates: list[int], expected: list[int]
+) -> None:
+    assert bank_sizes(beam_size, num_candidates) == expected

@@ -1,20 +1,38 @@
-"""LibreTranslate-compatible routes for texts and languages, and the errors of the protocol."""
+"""LibreTranslate-compatible protocol: texts, documents, and what describes the server."""
 
 import math
 from collections.abc import Sequence
-from typing import get_args
+from typing import Literal, get_args
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
-from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import Parameters, read_parameters
+from server.documents.formats.options import FormatOptions
+from server.documents.formats.registry import FORMATS
+from server.documents.jobs import JobStatus
+from server.documents.text_translation import document_translation
+from server.http.protocols.protocol import Protocol
+from server.http.requests.admission import charged
+from server.http.requests.direct_route import DirectRoute
+from server.http.requests.disconnect import unless_disconnected
+from server.http.requests.memories import default_memory
+from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.requests.translation_call import run_translation
-from server.http.responses.error_formats import ErrorFormat
+from server.http.responses.download import download
+from server.http.responses.errors import ErrorFormat
 from server.http.responses.large_json import json_response
 from server.http.state import ServerState, server_state
 from server.interface.decoding_options import DecodingOptions
-from server.interface.errors import InvalidApiKey, InvalidRequest, MissingApiKey, UnsupportedPair
+from server.interface.errors import (
+    EngineFailed,
+    InvalidApiKey,
+    InvalidRequest,
+    MissingApiKey,
+    UnsupportedFormat,
+    UnsupportedPair,
+)
 from server.text.language_detection import Detection
 from server.text.language_tags import display_name, match_language
 from server.translation.router import Router
@@ -36,7 +54,7 @@ LIBRETRANSLATE = ErrorFormat(
 libretranslate_responses = LIBRETRANSLATE.responses
 
 
-router = APIRouter(tags=["LibreTranslate-compatible"])
+router = APIRouter(tags=["LibreTranslate-compatible"], route_class=DirectRoute)
 
 # Codes of the protocol and their tags; the last two are names of simplified Chinese in bundles.
 _TAG_OF_CODE = {"pb": "pt-BR", "zt": "zh-Hant"}
@@ -98,7 +116,7 @@ class LanguageAnswer(BaseModel):
 async def translate(request: Request) -> Response:
     """Translate one or several texts. Line breaks of a form become \\n."""
     server = server_state(request)
-    sent = await read_parameters(request, server.settings.max_texts + 10)
+    sent = await read_parameters(request)
     texts = _texts(sent)
     source, target = required_tag(sent, "source"), required_tag(sent, "target")
     num_alternatives = _num_alternatives(sent, server.settings.max_beam_size - 1)
@@ -129,7 +147,7 @@ async def translate(request: Request) -> Response:
 async def detect(request: Request) -> list[Detected]:
     """Return the languages that a text may be in, most likely first."""
     server = server_state(request)
-    sent = await read_parameters(request, server.settings.max_texts + 10)
+    sent = await read_parameters(request)
     text = "\n".join(_texts(sent))
     service, _ = server.accept()
     _check_size((text,), server)
@@ -231,3 +249,162 @@ def _detected(detection: Detection | None) -> Detected:
         return Detected(confidence=0, language=_NO_LANGUAGE)
     # Rounded down, so that 100 means certainty.
     return Detected(confidence=math.floor(detection.confidence * 100), language=code_of(detection.language))
+
+
+PATH = "/translate_file"
+
+
+class FileFields(BaseModel):
+    """A document, and its languages."""
+
+    file: str = Field(json_schema_extra={"format": "binary"})
+    source: str = Field(description="language of the document, or auto")
+    target: str = Field(description="language to translate into")
+    api_key: str | None = None
+
+
+class FileAnswer(BaseModel):
+    """Where the translation is to be fetched."""
+
+    translatedFileUrl: str  # noqa: N815 - the protocol's name
+
+
+@router.post(
+    PATH,
+    openapi_extra=body_of(FileFields, "multipart/form-data"),
+    responses=libretranslate_responses(400, 413, 429, 500, 503, 504),
+)
+async def translate_file(request: Request) -> FileAnswer:
+    """Translate a document; the answer comes when it is done. /v1/documents does not keep you waiting."""
+    server = server_state(request)
+    sent = await read_parameters(request)
+    file = sent.file("file")
+    if file is None:
+        raise InvalidRequest("Invalid request: missing file parameter")
+    source, target = required_tag(sent, "source"), required_tag(sent, "target")
+    interpreter, catalogue = server.accept()
+    check_languages(catalogue, source, target)
+    if not file.filename or not file.size:
+        raise InvalidRequest("Invalid request: empty file")
+    asked = TranslationRequest((), "", "", memory=default_memory(request))
+    translate = document_translation(
+        interpreter, asked, source, target, lambda done: server.metrics.translated(done.result)
+    )
+    try:
+        options = FormatOptions(language=interpreter.check(asked, source, target))
+        job = await server.documents.submit(file.filename, file.file, charged(request, translate), options)
+    except UnsupportedFormat as error:
+        raise InvalidRequest("Invalid request: file format not supported") from error
+    try:
+        job = await unless_disconnected(request, server.documents.wait(job.id))
+    except BaseException:
+        await server.documents.delete(job.id)
+        raise
+    if job.status is not JobStatus.DONE:
+        await server.documents.delete(job.id)
+        raise job.error or EngineFailed("the document could not be translated")
+    # url_for writes a name as it is, and names have blanks, "#" and letters in them.
+    name = quote(f"{job.id}.{job.name}", safe="")
+    return FileAnswer(translatedFileUrl=str(request.url_for("download_file", name=name)))
+
+
+@router.get(
+    "/download_file/{name}",
+    response_class=StreamingResponse,
+    responses={
+        200: {"content": {"application/octet-stream": {}}, "description": "The translated document."},
+        **libretranslate_responses(404, 409),
+    },
+)
+async def download_file(request: Request, name: str) -> StreamingResponse:
+    """A translated document; it is kept for a while."""
+    return download(server_state(request).documents.open(name.partition(".")[0]))
+
+
+class HealthAnswer(BaseModel):
+    """Server status; /health/ready is more precise."""
+
+    status: Literal["ok"] = "ok"
+
+
+class LanguageOption(BaseModel):
+    """Language of a selection list."""
+
+    code: str
+    name: str
+
+
+class LanguageOptions(BaseModel):
+    """Default languages of a page."""
+
+    source: LanguageOption
+    target: LanguageOption
+
+
+class FrontendSettings(BaseModel):
+    """Limits and features for a page."""
+
+    charLimit: int  # noqa: N815 - the protocol's names
+    frontendTimeout: int  # noqa: N815
+    apiKeys: bool  # noqa: N815
+    keyRequired: bool  # noqa: N815
+    suggestions: bool
+    filesTranslation: bool  # noqa: N815
+    supportedFilesFormat: list[str]  # noqa: N815
+    language: LanguageOptions
+
+
+@router.head("/health", include_in_schema=False)
+@router.get("/health")
+async def health() -> HealthAnswer:
+    """Return that the server is up."""
+    return HealthAnswer()
+
+
+@router.get("/frontend/settings", responses=libretranslate_responses(500, 503))
+async def frontend_settings(request: Request) -> FrontendSettings:
+    """Return limits and features."""
+    server = server_state(request)
+    _, model_router = server.accept()
+    target = model_router.target_languages[0]
+    return FrontendSettings(
+        charLimit=server.settings.max_text_characters,
+        frontendTimeout=500,
+        apiKeys=server.key_gate is not None,
+        keyRequired=server.key_gate is not None,
+        suggestions=False,
+        filesTranslation=True,
+        supportedFilesFormat=list(FORMATS),
+        language=LanguageOptions(
+            source=LanguageOption(code="auto", name="Auto Detect"),
+            target=LanguageOption(code=code_of(target), name=display_name(target)),
+        ),
+    )
+
+
+@router.post("/suggest", status_code=403, responses=libretranslate_responses(403))
+async def suggest() -> JSONResponse:
+    """Reject the suggestion; this server does not collect any."""
+    return JSONResponse({"error": "Suggestions are disabled on this server."}, 403)
+
+
+LIBRETRANSLATE_PROTOCOL = Protocol(
+    name="libretranslate",
+    routers=(router,),
+    error_format=LIBRETRANSLATE,
+    paths=(
+        "/translate",
+        "/detect",
+        "/languages",
+        "/health",
+        "/frontend/settings",
+        PATH,
+        "/download_file/",
+        "/suggest",
+    ),
+    upload_paths=(PATH,),
+    engine_free_paths=("/detect", "/suggest"),
+    # A download needs the id of its document, which is a secret of its own: browsers follow the link without a key.
+    open_paths=("/languages", "/health", "/frontend/settings", "/download_file/"),
+    key_parameter="api_key",
+)
