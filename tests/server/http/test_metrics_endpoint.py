@@ -24,6 +24,7 @@ _NAMES = {
     "kvasir_stream_first_event_seconds": "histogram",
     "kvasir_stream_event_gap_seconds": "histogram",
     "kvasir_step_seconds": "histogram",
+    "kvasir_live_seconds": "histogram",
     "kvasir_step_rows": "histogram",
     "kvasir_source_tokens": "histogram",
     "kvasir_target_tokens": "histogram",
