@@ -15,7 +15,6 @@ from server.documents.jobs import JobStatus
 from server.documents.text_translation import document_translation
 from server.http.protocols.protocol import Protocol
 from server.http.requests.admission import charged
-from server.http.requests.direct_route import DirectRoute
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.memories import default_memory
 from server.http.requests.parameters import Parameters, body_of, read_parameters
@@ -54,7 +53,7 @@ LIBRETRANSLATE = ErrorFormat(
 libretranslate_responses = LIBRETRANSLATE.responses
 
 
-router = APIRouter(tags=["LibreTranslate-compatible"], route_class=DirectRoute)
+router = APIRouter(tags=["LibreTranslate-compatible"])
 
 # Codes of the protocol and their tags; the last two are names of simplified Chinese in bundles.
 _TAG_OF_CODE = {"pb": "pt-BR", "zt": "zh-Hant"}

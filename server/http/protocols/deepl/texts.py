@@ -18,7 +18,6 @@ from server.http.protocols.deepl.fields import (
     target_tag,
     warn_of_ignored,
 )
-from server.http.requests.direct_route import DirectRoute
 from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.requests.translation_call import run_translation
 from server.http.responses.large_json import json_response
@@ -30,7 +29,7 @@ from server.text.readers.pieces import MarkupOptions
 from server.translation.service import AUTO, TranslationOutcome
 from server.translation.types import TranslationRequest
 
-router = APIRouter(prefix="/v2", tags=["DeepL-compatible"], route_class=DirectRoute)
+router = APIRouter(prefix="/v2", tags=["DeepL-compatible"])
 
 _MAX_BODY_BYTES = 128 * 1024
 _UNLIMITED_CHARACTERS = 1_000_000_000_000  # the value that DeepL returns for unlimited accounts

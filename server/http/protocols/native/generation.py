@@ -22,7 +22,6 @@ from server.http.protocols.native.fields import (
     leave_out_unrequested,
 )
 from server.http.requests.admission import check_admission
-from server.http.requests.direct_route import DirectRoute
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.translation_call import begin_call, bypasses_cache, record_outcome
 from server.http.responses.errors import error_responses
@@ -41,7 +40,7 @@ from server.translation.whole_texts import (
     ScoreResult,
 )
 
-router = APIRouter(prefix="/v1", route_class=DirectRoute)
+router = APIRouter(prefix="/v1")
 
 _NUMBERS_ON_LOOP = 10_000  # as JSON they take about 5 ms
 

@@ -27,7 +27,6 @@ from server.http.protocols.native.fields import (
     leave_out_unrequested,
 )
 from server.http.protocols.protocol import Protocol
-from server.http.requests.direct_route import DirectRoute
 from server.http.requests.memories import named_memory
 from server.http.requests.translation_call import accept, run_translation
 from server.http.responses.errors import NATIVE, error_responses
@@ -46,7 +45,7 @@ from server.translation.glossaries import memory_of
 from server.translation.service import TranslationOutcome
 from server.translation.types import KeepReason, MemoryUse, TextContext, TextFormat, Translation, TranslationRequest
 
-router = APIRouter(prefix="/v1", tags=["translation"], route_class=DirectRoute)
+router = APIRouter(prefix="/v1", tags=["translation"])
 
 
 class TranslateBody(BoundedBody, DecodingOptions):
