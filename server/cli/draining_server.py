@@ -88,7 +88,11 @@ def _log_card(bundle: Bundle) -> None:
     if card.purpose or card.quality:
         bleu = "; ".join(f"{each.data}: {each.bleu:.1f}" for each in card.quality)
         message = "demonstration model" if card.is_demonstration else "model card"
-        _log.info(message, extra={"model": bundle.config.name, "purpose": card.purpose, "bleu": bleu})
+        fields = {"model": bundle.config.name, "purpose": card.purpose, "bleu": bleu}
+        if card.is_demonstration:
+            pair = f"{bundle.config.source_languages[0]}-{bundle.config.target_languages[0]}"
+            fields["better_translations"] = f"kvasir serve {pair} downloads a model for more than everyday sentences"
+        _log.info(message, extra=fields)
 
 
 class AdminServer:

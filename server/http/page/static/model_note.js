@@ -35,7 +35,7 @@ export class ModelNote {
   }
 }
 
-function statements({ name, purpose, quality }) {
+function statements({ name, purpose, quality, demonstration, source_languages, target_languages }) {
   const nodes = [];
   if (purpose) nodes.push(element("p", { lang: "en" }, `${name}: ${purpose}`));
   if (quality?.length) {
@@ -44,6 +44,10 @@ function statements({ name, purpose, quality }) {
       return element("li", {}, text("model.bleu", { bleu: number, data }));
     });
     nodes.push(element("p", {}, text("model.quality")), element("ul", {}, ...items));
+  }
+  if (demonstration) {
+    const command = `kvasir serve ${source_languages[0]}-${target_languages[0]}`;
+    nodes.push(element("p", {}, text("model.better", { command })));
   }
   return nodes;
 }

@@ -88,6 +88,7 @@ export default {
   "history.pair": "{source} → {target}",
   "model.name": "Modell: {name}",
   "model.demonstration": "Demonstrationsmodell",
+  "model.better": "Bessere Übersetzungen: {command} lädt ein Modell für mehr als Alltagssätze.",
   "model.quality": "Gemessene Qualität, von 0 bis 100:",
   "model.bleu": "BLEU {bleu}: {data}",
   "live.heading": "Übersetzen, während gesprochen wird",

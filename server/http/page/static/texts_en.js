@@ -88,6 +88,7 @@ export default {
   "history.pair": "{source} → {target}",
   "model.name": "Model: {name}",
   "model.demonstration": "demonstration model",
+  "model.better": "Better translations: {command} downloads a model for more than everyday sentences.",
   "model.quality": "Measured quality, from 0 to 100:",
   "model.bleu": "BLEU {bleu}: {data}",
   "live.heading": "Translate while it is spoken",

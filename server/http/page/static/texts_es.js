@@ -88,6 +88,7 @@ export default {
   "history.pair": "{source} → {target}",
   "model.name": "Modelo: {name}",
   "model.demonstration": "modelo de demostración",
+  "model.better": "Mejores traducciones: {command} descarga un modelo para algo más que frases cotidianas.",
   "model.quality": "Calidad medida, de 0 a 100:",
   "model.bleu": "BLEU {bleu}: {data}",
   "live.heading": "Traducir mientras se habla",

@@ -88,6 +88,7 @@ export default {
   "history.pair": "{source} → {target}",
   "model.name": "Modèle : {name}",
   "model.demonstration": "modèle de démonstration",
+  "model.better": "De meilleures traductions : {command} télécharge un modèle pour plus que des phrases courantes.",
   "model.quality": "Qualité mesurée, de 0 à 100 :",
   "model.bleu": "BLEU {bleu} : {data}",
   "live.heading": "Traduire pendant que l’on parle",
