@@ -14,7 +14,7 @@ def test_the_start_reports_what_models_are_good_for_before_it_listens(polyglot: 
     stated = [line for line in polyglot.lines if line["message"] == "demonstration model"]
     assert [line["model"] for line in stated] == ["de-en", "en-de", "en-es", "en-fr"]
     assert all("everyday sentences" in str(line["purpose"]) and "Tatoeba" in str(line["bleu"]) for line in stated)
-    assert stated[0]["better_translations"].startswith("kvasir serve de-en ")
+    assert str(stated[0]["better_translations"]).startswith("kvasir serve de-en ")
     assert messages.index("listening") > messages.index("demonstration model")
 
 
