@@ -64,7 +64,10 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_WORKERS}/test_thread_lending.py",
         f"{_WORKERS}/test_pool.py",
     ),
-    "server/operations/models.py": ("tests/server/operations/test_models.py",),
+    "server/operations/models.py": (
+        "tests/server/operations/test_model_loading.py",
+        "tests/server/operations/test_model_set.py",
+    ),
     **dict.fromkeys(
         (
             "server/engine/batch.py",

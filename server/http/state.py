@@ -26,7 +26,7 @@ from server.operations.models import ModelLoader, ModelSet
 from server.operations.settings import Settings
 from server.operations.tracing import Attribute, RequestTrace, Tracing, trace_of_call
 from server.text.language_detection import Detector
-from server.translation.glossary_store import GlossaryStore
+from server.translation.glossaries import GlossaryStore
 from server.translation.router import Router
 from server.translation.service import TranslationService
 from server.translation.types import Phases, TranslationResult

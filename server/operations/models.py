@@ -24,11 +24,11 @@ from server.operations.settings import Settings
 from server.text.language_detection import Detector
 from server.text.language_identifier import load_identifier
 from server.text.tokenizers.registry import open_tokenizer
-from server.translation.generation import GenerationRequest
-from server.translation.glossary_store import GlossaryStore
+from server.translation.glossaries import GlossaryStore
 from server.translation.pipeline import Pipeline
 from server.translation.router import Router
 from server.translation.types import TranslationRequest
+from server.translation.whole_texts import GenerationRequest
 from server.workers.cache import CachedEngineClient
 from server.workers.on_demand_engine import MemoryBudget, OnDemandEngine
 from server.workers.pool import EnginePool, PoolOptions
@@ -49,8 +49,12 @@ _PROCESS_BYTES = 45_000_000
 _LENDING = ThreadLending()  # the processors belong to all models of the process
 
 
-def open_engines(settings: Settings, observer: Metrics) -> list[EngineClient]:
+def open_engines(
+    settings: Settings, observer: Metrics, meanwhile: Callable[[], object] = lambda: None
+) -> list[EngineClient]:
     """Return the engines of all models of `settings`, each behind its cache, loaded and warm.
+
+    `meanwhile` is called once while processes load.
 
     With a memory limit, models that do not fit are loaded by their first request. Raises `BundleError`, with file and
     reason, if a bundle cannot be served; engines opened before are closed. Raises ValueError for languages that cannot
@@ -80,6 +84,7 @@ def open_engines(settings: Settings, observer: Metrics) -> list[EngineClient]:
                 launched[index] = loader.launch(bundles[index], len(folders))
             else:
                 used_bytes -= num_bytes
+        meanwhile()
         for pool in launched.values():
             loader.warm_up(pool)
     except BaseException:

@@ -17,7 +17,7 @@ from server.memory.store import DEFAULT_MAX_BYTES as DEFAULT_MEMORY_BYTES
 from server.memory.store import DEFAULT_MAX_SEGMENTS
 from server.operations.cpu_count import usable_cpus
 from server.operations.defaults import DEFAULT_MODEL, DEFAULT_PIVOT
-from server.translation.glossary_store import DEFAULT_MAX_BYTES as DEFAULT_GLOSSARY_BYTES
+from server.translation.glossaries import DEFAULT_MAX_BYTES as DEFAULT_GLOSSARY_BYTES
 from server.translation.limits import TranslationLimits
 from server.workers.cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENCES
 

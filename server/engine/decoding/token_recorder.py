@@ -58,17 +58,22 @@ class CrossAttention:
         return mean
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TokenRecord:
     """Outputs of the model after one prefix.
 
-    `log_probs` are the model's, of the candidate tokens; `queries` [heads * head_dim] of cross-attention are None
-    unless requested; `alternatives` are the most likely tokens, best first.
+    `candidates` are tokens and the model's log-probabilities of them, once for each time that the prefix was decoded:
+    samples may have drawn different tokens. `queries` [heads * head_dim] of cross-attention are None unless requested;
+    `alternatives` are the most likely tokens, best first.
     """
 
-    log_probs: dict[int, float]
+    candidates: list[tuple[NDArray[np.int64], NDArray[np.float32]]]
     queries: NDArray[np.floating] | None
     alternatives: list[tuple[int, float]]
+
+    def log_prob(self, token: int) -> float:
+        """Return the log-probability of a token; minus infinity if it was never possible."""
+        return max((float(log_probs[tokens == token].max(initial=-np.inf)) for tokens, log_probs in self.candidates))
 
 
 class TokenRecorder:
@@ -115,19 +120,18 @@ class TokenRecorder:
             alternatives = [
                 list(zip(*each, strict=True)) for each in zip(best.tolist(), log_probs_of_best, strict=True)
             ]
-        candidates = zip(tokens.tolist(), log_probs.tolist(), strict=True)
-        for beam, (sequence, each) in enumerate(zip(sequences, candidates, strict=True)):
-            possible = {token: log_prob for token, log_prob in zip(*each, strict=True) if log_prob != -np.inf}
+        for beam, sequence in enumerate(sequences):
+            candidates = (tokens[beam], log_probs[beam])
+            if (earlier := self._records.get(prefix := sequence.tobytes())) is not None:
+                earlier.candidates.append(candidates)
+                continue
             queries = None if rows.queries is None else rows.queries[beam]
-            self._write(sequence, TokenRecord(possible, queries, alternatives[beam]))
+            self._records[prefix] = TokenRecord([candidates], queries, alternatives[beam])
 
     def log_probabilities(self, sequence: NDArray[np.int32], start: int = 0) -> list[float]:
         """Return the model's log-probability of each token from index `start` on."""
         records = self._records_of(sequence)[start:]
-        return [
-            record.log_probs.get(token, -np.inf)
-            for token, record in zip(sequence[start:].tolist(), records, strict=True)
-        ]
+        return [record.log_prob(token) for token, record in zip(sequence[start:].tolist(), records, strict=True)]
 
     def attention(self, sequence: NDArray[np.int32]) -> NDArray[np.float32]:
         """Return the attention [num_tokens, source_len] of each token, which must have been requested."""
@@ -155,12 +159,6 @@ class TokenRecorder:
             [record.alternatives for record in self._records_of(sequence)] if self._num_alternatives else [],
             self.attention(tokens) if self._returns_attention else None,
         )
-
-    def _write(self, prefix: NDArray[np.int32], record: TokenRecord) -> None:
-        """Keep a record. Samples with the same prefix may have drawn different tokens: their records are merged."""
-        earlier = self._records.setdefault(prefix.tobytes(), record)
-        if earlier is not record:
-            earlier.log_probs.update(record.log_probs)
 
     def _records_of(self, sequence: NDArray[np.int32]) -> list[TokenRecord]:
         return [self._records[sequence[:length].tobytes()] for length in range(sequence.size)]

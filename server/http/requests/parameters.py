@@ -17,7 +17,7 @@ from starlette.types import Scope
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest
 from server.text.unicode_text import replace_lone_surrogates
-from server.translation.worker_threads import PLAIN_TEXTS
+from server.translation.execution import PLAIN_TEXTS
 
 
 def header(scope: Scope, name: bytes) -> str:

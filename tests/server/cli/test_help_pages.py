@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kvasir import app
+from kvasir_commands import app
 from server.cli.help_pages import in_words
 from server.operations.version import version
 

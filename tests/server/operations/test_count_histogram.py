@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from server.operations.metrics import LeanHistogram
-from server.translation.token_counts import TokenCounts
+from server.translation.types import TokenCounts
 
 _BOUNDS = (1, 4, 16)
 _VALUES = [0, 1, 1, 2, 4, 5, 16, 17, 400]

@@ -4,8 +4,7 @@ from server.interface.request import FinishReason
 from server.operations.metrics import Metrics
 from server.text.protection.masked_sentence import Means
 from server.text.spans import SpanKind
-from server.translation.token_counts import TokenCounts
-from server.translation.types import KeepReason, Phases, SentenceQuality, Translation, TranslationResult
+from server.translation.types import KeepReason, Phases, SentenceQuality, TokenCounts, Translation, TranslationResult
 from tests.fakes.echo import EchoGenerator, EchoStatus
 
 

@@ -15,10 +15,9 @@ from server.http.protocols.deepl.fields import language_code, one_of
 from server.http.requests.parameters import body_of, read_parameters
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest
-from server.translation.glossary_store import GlossaryInfo
-from server.translation.multilingual_glossaries import Pair
+from server.translation.execution import run_on_glossary_thread
+from server.translation.glossaries import GlossaryInfo, Pair
 from server.translation.router import Router
-from server.translation.worker_threads import run_on_glossary_thread
 
 Dictionaries = dict[Pair, dict[str, str]]
 """Entries of each pair of languages."""

@@ -19,14 +19,14 @@ from server.http.requests.parameters import body_of, read_parameters
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest
 from server.text.unicode_text import replace_lone_surrogates
-from server.translation.glossary_store import GlossaryInfo
-from server.translation.multilingual_glossaries import (
+from server.translation.execution import run_on_glossary_thread
+from server.translation.glossaries import (
     MAX_DICTIONARIES,
+    GlossaryInfo,
     MultilingualGlossaries,
     MultilingualInfo,
     Pair,
 )
-from server.translation.worker_threads import run_on_glossary_thread
 
 router = APIRouter(prefix="/v3/glossaries", tags=["DeepL-compatible"])
 

@@ -30,12 +30,16 @@ from server.http.responses.large_json import OBJECTS_ON_LOOP, respond
 from server.http.state import request_record, server_state
 from server.interface.decoding_options import DecodingOptions, DetailOptions
 from server.interface.request import FinishReason, Pooling
-from server.translation.embedding import EmbeddingRequest, EmbeddingResult
-from server.translation.generation import GenerationOutcome, GenerationRequest
-from server.translation.scoring import ScoreRequest, ScoreResult
 from server.translation.text_stream import TextStream
-from server.translation.token_counts import TokenCounts
-from server.translation.types import TranslationResult
+from server.translation.types import TokenCounts, TranslationResult
+from server.translation.whole_texts import (
+    EmbeddingRequest,
+    EmbeddingResult,
+    GenerationOutcome,
+    GenerationRequest,
+    ScoreRequest,
+    ScoreResult,
+)
 
 router = APIRouter(prefix="/v1", route_class=DirectRoute)
 

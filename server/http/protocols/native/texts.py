@@ -41,11 +41,10 @@ from server.text.glossary import Glossary
 from server.text.language_detection import Detection
 from server.text.protection.masked_sentence import Means
 from server.text.spans import SpanKind
-from server.translation.deadline import Deadline
-from server.translation.glossary_store import memory_of
+from server.translation.execution import GLOSSARIES, Deadline, ThreadRunner
+from server.translation.glossaries import memory_of
 from server.translation.service import TranslationOutcome
 from server.translation.types import KeepReason, MemoryUse, TextContext, TextFormat, Translation, TranslationRequest
-from server.translation.worker_threads import GLOSSARIES, ThreadRunner
 
 router = APIRouter(prefix="/v1", tags=["translation"], route_class=DirectRoute)
 

@@ -11,8 +11,7 @@ from server.interface.request import FinishReason
 from server.text.language_detection import Detection
 from server.translation.router import Route
 from server.translation.service import TranslationOutcome
-from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases, Translation, TranslationRequest, TranslationResult
+from server.translation.types import Phases, TokenCounts, Translation, TranslationRequest, TranslationResult
 from tests.fakes.event_loop import in_event_loop
 
 

@@ -15,8 +15,7 @@ from server.interface.request import FinishReason
 from server.operations.metrics import Metrics
 from server.translation.service import TranslationOutcome
 from server.translation.text_stream import TextStream
-from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases, Translation, TranslationResult
+from server.translation.types import Phases, TokenCounts, Translation, TranslationResult
 from tests.fakes.event_loop import until
 
 Translate = Callable[[TextStream], Coroutine[None, None, TranslationOutcome]]

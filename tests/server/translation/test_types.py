@@ -1,4 +1,4 @@
-from server.translation.token_counts import TokenCounts
+from server.translation.types import TokenCounts
 
 
 def test_sentences_are_counted_by_their_numbers_of_tokens() -> None:

@@ -2,7 +2,7 @@ import pytest
 
 from server.text.readers.units import Document, ProtectedSpan, Tag, Unit
 from server.text.segmentation.sentences import Segment
-from server.translation.sentences import SegmentedText, Sentence
+from server.translation.reading import SegmentedText, Sentence
 
 
 def _unit(text: str) -> Unit:
