@@ -143,7 +143,7 @@ class GenerationTask(_Strict):
 
 
 class GenerationDescription(GenerationTask):
-    """How a model generates texts that are no translations.
+    """How a model generates texts other than translations.
 
     `prefix` and `options` apply unless a request names one of the `tasks` or values of its own. Options have the names
     of those in requests.
@@ -167,7 +167,7 @@ class QualityCalibration(_Strict):
     usual_length_ratio: float
 
 
-# Second attempts for translations that lack something, each of which a bundle needs or does not.
+# Second attempts for translations that lack something; a bundle names those it needs.
 Repair = Literal["numbers", "parts", "capitals"]
 
 

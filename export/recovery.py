@@ -37,7 +37,6 @@ from model.positions import sinusoid_of
 from model.transformer import Transformer
 
 Matrix = NDArray[np.float32]
-_ZERO_POINT = 128
 _PRODUCTS = frozenset({"MatMul", "Gemm", "Linear", "LinearRelu", "LinearAdd", "LinearAddNormalization"})
 MANIFEST_FILE = "bundle.json"
 FORMAT_VERSION = 4
@@ -99,11 +98,7 @@ class GraphWeights:
         """Return a table of embeddings [tokens, width]."""
         if name in self:
             return self.vector(name)
-        if f"{name}/panels" in self:
-            return self.matrix(name, width).T
-        # Older bundles: one byte for each number and [tokens, 1] scales.
-        unsigned = self.constant(f"{name}/int8").astype(np.float32)
-        return (unsigned - _ZERO_POINT) * self.vector(f"{name}/scales")
+        return self.matrix(name, width).T
 
     def has_node(self, *operators: str) -> bool:
         """Return whether the graph has a node of one of these operators."""

@@ -50,7 +50,7 @@ def staged(folder: Path) -> Iterator[Path]:
         if not is_there:
             staging.rename(folder)
             return
-        # A folder without a manifest is no bundle.
+        # A folder without a manifest is not a bundle.
         names = sorted((path.name for path in staging.iterdir()), key=lambda name: name == MANIFEST_FILE)
         try:
             for name in names:

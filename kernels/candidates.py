@@ -83,7 +83,7 @@ class StepCandidates:
     def update(self) -> int:
         """Compute the log-probabilities of a step and count it in the lengths.
 
-        Return the number of rows whose best logit is no finite number.
+        Return the number of rows whose best logit is not finite.
         """
         if _library is not None:
             num_not_finite: int = _library.kvasir_step_candidates(*self._arguments)

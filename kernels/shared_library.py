@@ -1,4 +1,4 @@
-"""The compiled library beside this file, and structs for it."""
+"""The compiled library next to this file, and structs for it."""
 
 import ctypes
 from collections.abc import Iterable

@@ -139,7 +139,7 @@ def delete_document(document_id: str) -> Call[None]:
 
 
 def output_path(given: Path, document: Document, output: Path | None) -> Path:
-    """Return where a translated document goes: `output`, or beside the original under the server's name for it."""
+    """Return where a translated document goes: `output`, or next to the original under the server's name for it."""
     return given.with_name(Path(document.name).name) if output is None else output
 
 

@@ -144,7 +144,7 @@ class TranslationTools:
         target: Target = None,
         source: Source = "auto",
         output: Annotated[
-            str | None, Field(description="path for the translation; by default beside the document: letter.de.docx")
+            str | None, Field(description="path for the translation; by default next to the document: letter.de.docx")
         ] = None,
         format: Annotated[  # noqa: A002 - the name of the field
             str | None, Field(description="format, such as srt; by default the extension of the path")

@@ -87,7 +87,7 @@ class TransformerConfig:
     position_offset: int = 0
     """Position of the first token."""
     relative_buckets: int = 0
-    """Buckets of a bias on self-attention that depends on the distance of two tokens; 0 is no bias."""
+    """Buckets of a bias on self-attention that depends on the distance of two tokens; 0 for none."""
     relative_max_distance: int = 128
     """Distance from which all tokens are in the last bucket."""
     token_types: int = 0

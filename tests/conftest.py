@@ -7,6 +7,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
+from functools import cache
 
 import pytest
 
@@ -33,9 +34,14 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
         gc.enable()
         if "export.graphs.tracing" in sys.modules:
-            from tests.operator_table import build_the_table_once
+            _build_the_table_of_operators_once()
 
-            build_the_table_once()
+
+def _build_the_table_of_operators_once() -> None:
+    """Keep PyTorch's table of ONNX operators, which takes two seconds to build; PyTorch makes one for each graph."""
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+    ONNXRegistry.from_torchlib = staticmethod(cache(ONNXRegistry.from_torchlib))  # type: ignore[method-assign]
 
 
 def pytest_sessionfinish() -> None:
@@ -46,7 +52,7 @@ def pytest_sessionfinish() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Give temporary files a folder of their own, of processes that tests start as well; no document may be left."""
-    from server.documents.input.work_folder import remove_abandoned_folders
+    from server.documents.input.uploads import remove_abandoned_folders
 
     folder = tmp_path_factory.mktemp("t", numbered=False)
     before = tempfile.tempdir

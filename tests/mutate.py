@@ -52,7 +52,7 @@ _LINKED = ("models/", "docs/")  # read by tests, and not copied
 _ENGINE = "tests/server/engine"
 _DECODING = f"{_ENGINE}/decoding"
 _WORKERS = "tests/server/workers"
-_OPTION_TESTS = ("any_options", "beam_search", "constrained", "loop_detection", "native_searches", "options")
+_OPTION_TESTS = ("any_options", "beam_search", "constrained", "loop_detection", "native_search", "options")
 _HTTP = "tests/server/http"
 _FORMATS = "tests/server/documents/formats"
 _READERS = "tests/server/text/readers"
@@ -64,7 +64,10 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_WORKERS}/test_thread_lending.py",
         f"{_WORKERS}/test_pool.py",
     ),
-    "server/operations/model_set.py": ("tests/server/operations/test_model_loading.py",),
+    "server/operations/models.py": (
+        "tests/server/operations/test_model_loading.py",
+        "tests/server/operations/test_model_set.py",
+    ),
     **dict.fromkeys(
         (
             "server/engine/batch.py",
@@ -109,7 +112,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
     ),
     "server/http/responses/errors.py": (f"{_HTTP}/protocols/deepl/test_multilingual.py",),
     **dict.fromkeys(
-        (f"server/http/{name}.py" for name in ("connection", "connection_table", "rejections", "unread_bytes")),
+        (f"server/http/{name}.py" for name in ("connection", "unread_bytes")),
         (
             "tests/faults/test_connections.py",
             "tests/faults/test_bodies.py",
@@ -119,15 +122,12 @@ _TESTS: dict[str, tuple[str, ...]] = {
     ),
     "server/text/readers/html.py": (f"{_READERS}/test_markup.py",),
     "server/text/readers/unit_builder.py": (f"{_READERS}/test_markup.py", f"{_READERS}/test_plain_text.py"),
-    "server/documents/markup/units.py": (
+    "server/documents/markup/items.py": (
         "tests/server/documents/test_random_paragraphs.py",
-        f"{_FORMATS}/test_text_files.py",
-    ),
-    "server/documents/markup/item_rewriting.py": (
         "tests/server/documents/test_dense_documents.py",
         f"{_FORMATS}/test_text_files.py",
     ),
-    "server/documents/markup/cues.py": (f"{_FORMATS}/test_subtitles.py", f"{_FORMATS}/test_srt.py"),
+    "server/documents/markup/cues.py": (f"{_FORMATS}/test_subtitles.py",),
     "server/documents/formats/csv.py": (f"{_FORMATS}/test_format_options.py",),
     "server/text/protection/tag_placement.py": (f"{_READERS}/test_markup.py",),
     "server/documents/formats/odf.py": (f"{_FORMATS}/test_office_files.py", f"{_FORMATS}/test_spreadsheets.py"),

@@ -53,7 +53,7 @@ def _heaviest_pairs(weight: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _own_steps(weight: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the step of which all weights of a column are multiples, at most 127 times it; 0 if there is none."""
+    """Return the step of which all weights of a column are multiples, at most 127 times it; 0 without such a step."""
     magnitudes = np.abs(weight)
     largest = magnitudes.max(axis=0)
     smallest = np.where(magnitudes > 0, magnitudes, np.inf).min(axis=0)

@@ -62,7 +62,7 @@ class Expected:
 class References:
     """Reference outputs for some sentences, in the ranges of a precision.
 
-    In int8 beside those of a model that only rounds, and of more such models if `add_rounded_model` is called. In
+    In int8 along with those of a model that only rounds, and of more such models if `add_rounded_model` is called. In
     float32 that call makes the model in float64 the reference, and the model itself one that only rounds.
     """
 

@@ -125,7 +125,7 @@ def ignored_names(config: TransformerConfig) -> list[str]:
     """Return names that are allowed in a checkpoint and not read."""
     tables = list(_UNREAD_TABLES) if config.positions == "sinusoidal" else []
     biases = [] if config.output_bias else [OUTPUT_BIAS]
-    # transformers 5 saves, but does not read, a shared embedding beside two that are not tied to it.
+    # transformers 5 saves, but does not read, a shared embedding alongside two that are not tied to it.
     unread = [] if config.tie_embeddings or config.target_vocab_size is not None else [SHARED_EMBEDDING]
     return [*tables, *biases, *unread]
 
@@ -185,13 +185,7 @@ def bart_config(
             output_bias=architecture.output_bias,
             max_source_tokens=max_tokens,
             max_target_tokens=max_tokens,
-            pad_token_id=settings.padding,
-            eos_token_id=settings.token("eos_token_id"),
-            decoder_start_token_id=settings.decoder_start,
-            bos_token_id=config.optional_integer("bos_token_id"),
-            suppressed_token_ids=settings.suppressed,
-            forced_first_token_id=settings.forced_first,
-            forced_eos=settings.forces_end,
+            **settings.tokens(),
         )
 
 
@@ -248,8 +242,8 @@ def is_small100(folder: Path, num_layers: tuple[int, int]) -> bool:
     """Return whether a model with M2M100's language tokens is SMaLL-100; `num_layers` are those of both stacks.
 
     Its weights and settings have M2M100's format, and its settings can name M2M100's tokenizer: only the class or the
-    code of its own tokenizer tell them apart. Raises `CheckpointError` if both are missing beside a model of its shape,
-    which would otherwise translate into the wrong language.
+    code of its own tokenizer tell them apart. Raises `CheckpointError` for a model of its shape with neither: read
+    as M2M100 it would write fluent text in the wrong language.
     """
     name = read_settings(folder / "tokenizer_config.json", required=False).text("tokenizer_class", "")
     if name.lower().startswith("small100") or (folder / _SMALL100_CODE).is_file():

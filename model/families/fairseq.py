@@ -51,7 +51,7 @@ class Fairseq:
     name = "fairseq"
 
     def matches(self, folder: CheckpointFolder) -> bool:
-        """Return whether there is one `.pt` file beside dictionaries."""
+        """Return whether there is one `.pt` file next to dictionaries."""
         return checkpoint_file(folder) is not None and any(folder.path.glob("dict.*.txt"))
 
     def read(self, folder: CheckpointFolder) -> Checkpoint:
@@ -60,7 +60,7 @@ class Fairseq:
         assert path is not None
         content = load_pickled(path)
         if "model" not in content:
-            raise CheckpointError(f"{path.name} is no checkpoint of fairseq: it lacks model")
+            raise CheckpointError(f"{path.name} is not a fairseq checkpoint: it lacks model")
         options = _options(path, content)
         tensors = _our_tensors(tensors_of(path, content["model"], "model"))
         source, target = options.text("source_lang", ""), options.text("target_lang", "")
@@ -82,7 +82,7 @@ def _options(path: Path, content: Mapping[str, object]) -> Settings:
     if content.get("args") is not None:
         return options_of(path, content["args"])
     if not isinstance(configured, Mapping) or "model" not in configured:
-        raise CheckpointError(f"{path.name} is no checkpoint of fairseq: it has neither `args` nor `cfg`")
+        raise CheckpointError(f"{path.name} is not a fairseq checkpoint: it has neither `args` nor `cfg`")
     model = options_of(path, configured["model"])
     task = options_of(path, configured.get("task") or {})
     return Settings(path.name, {**task.values, **model.values})

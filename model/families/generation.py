@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from model.checkpoints.checkpoint import Generation, GenerationTask
 from model.checkpoints.hugging_face_files import CONFIG_FILE, Settings, read_settings
@@ -33,7 +34,7 @@ class GenerationSettings:
     """Settings of a checkpoint by the rules of transformers.
 
     `config` is config.json, where a missing setting has the default of the model's class. `generation` is
-    generation_config.json. Only if there is no such file, config.json has the settings of generation too.
+    generation_config.json. Without that file, config.json has the settings of generation too.
     """
 
     config: Settings
@@ -90,6 +91,18 @@ class GenerationSettings:
         if forced not in (None, end):
             self.generation.reject("forced_eos_token_id", f"must be `eos_token_id` {end} or null")
         return forced is not None
+
+    def tokens(self) -> dict[str, Any]:
+        """Return the fields of `TransformerConfig` about tokens. Raises `CheckpointError`."""
+        return {
+            "pad_token_id": self.padding,
+            "eos_token_id": self.token("eos_token_id"),
+            "decoder_start_token_id": self.decoder_start,
+            "bos_token_id": self.config.optional_integer("bos_token_id"),
+            "suppressed_token_ids": self.suppressed,
+            "forced_first_token_id": self.forced_first,
+            "forced_eos": self.forces_end,
+        }
 
     @property
     def suppressed(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Tokenizer files beside a model with vocabularies as lists of tokens: CTranslate2, OpenNMT-py and fairseq."""
+"""Tokenizer files next to a model with vocabularies as lists of tokens: CTranslate2, OpenNMT-py and fairseq."""
 
 import json
 from collections.abc import Sequence

@@ -61,7 +61,7 @@ class OpenNMTPy:
         assert path is not None
         content = load_pickled(path)
         if missing := [part for part in ("model", "generator", "opt", "vocab") if part not in content]:
-            raise CheckpointError(f"{path.name} is no checkpoint of OpenNMT-py: it lacks {', '.join(missing)}")
+            raise CheckpointError(f"{path.name} is not an OpenNMT-py checkpoint: it lacks {', '.join(missing)}")
         options = options_of(path, content["opt"])
         stored = tensors_of(path, content["model"], "model")
         generator = tensors_of(path, content["generator"], "generator")

@@ -140,13 +140,7 @@ def t5_config(
             output_scale=float(d_model**-0.5) if is_scaled else 1.0,
             max_source_tokens=max_tokens,
             max_target_tokens=max_tokens,
-            pad_token_id=settings.padding,
-            eos_token_id=settings.token("eos_token_id"),
-            decoder_start_token_id=settings.decoder_start,
-            bos_token_id=config.optional_integer("bos_token_id"),
-            suppressed_token_ids=settings.suppressed,
-            forced_first_token_id=settings.forced_first,
-            forced_eos=settings.forces_end,
+            **settings.tokens(),
         )
 
 

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sentencepiece import SentencePieceProcessor
+from tokenizers import AddedToken, Tokenizer
+from tokenizers.decoders import ByteLevel as ByteLevelDecoder
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
 
 from model.checkpoints.checkpoint import CheckpointError, Languages, SourceTemplate, TokenizerFiles
 from model.checkpoints.hugging_face_files import CheckpointFolder, Settings, read_settings
@@ -152,55 +156,16 @@ def _listed_tokens(folder: Path) -> list[str]:
 
 def _byte_level_json(folder: Path) -> bytes:
     """Return tokenizer.json of a byte-level BPE in two files, as GPT-2 and BART have it."""
-    vocabulary = read_settings(folder / _VOCABULARY).values
+    settings = read_settings(folder / "tokenizer_config.json", required=False)
     try:
-        lines = (folder / _MERGES).read_text("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise CheckpointError(f"{folder / _MERGES} is not UTF-8: {error}") from error
-    merges = [line for line in lines if line and not line.startswith("#version")]
-    add_prefix_space = read_settings(folder / "tokenizer_config.json", required=False).boolean(
-        "add_prefix_space", False
-    )
-    special = [
-        {
-            "id": vocabulary[name],
-            "content": name,
-            "single_word": False,
-            "lstrip": name == "<mask>",
-            "rstrip": False,
-            "normalized": False,
-            "special": True,
-        }
-        for name in ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
-        if name in vocabulary
-    ]
-    content = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": special,
-        "normalizer": None,
-        "pre_tokenizer": {
-            "type": "ByteLevel",
-            "add_prefix_space": add_prefix_space,
-            "trim_offsets": True,
-            "use_regex": True,
-        },
-        "post_processor": None,
-        "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
-        "model": {
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": None,
-            "continuing_subword_prefix": "",
-            "end_of_word_suffix": "",
-            "fuse_unk": False,
-            "byte_fallback": False,
-            "vocab": vocabulary,
-            "merges": merges,
-        },
-    }
-    return json.dumps(content).encode()
+        tokenizer = Tokenizer(BPE.from_file(str(folder / _VOCABULARY), str(folder / _MERGES)))
+    except Exception as error:  # the library has no type of its own
+        raise CheckpointError(f"{folder / _VOCABULARY} or {_MERGES} is damaged: {error}") from error
+    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=settings.boolean("add_prefix_space", False))
+    tokenizer.decoder = ByteLevelDecoder()
+    special = [name for name in ("<s>", "<pad>", "</s>", "<unk>", "<mask>") if tokenizer.token_to_id(name) is not None]
+    tokenizer.add_special_tokens([AddedToken(name, lstrip=name == "<mask>", normalized=False) for name in special])
+    return tokenizer.to_str().encode()
 
 
 def selected_by_tokens(tokens: Mapping[str, int], *, forces_target: bool = True) -> Languages:

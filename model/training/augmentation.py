@@ -137,7 +137,7 @@ def _other_number(number: str, random: Random) -> str:
 
 
 class ItemGenerator:
-    """Pairs with generated items, alone and beside a real pair, in the notation of each language."""
+    """Pairs with generated items, alone and within a real pair, in the notation of each language."""
 
     def __init__(self, languages: Languages, random: Random) -> None:
         self._locales = tuple(map(_locale, languages))

@@ -1,10 +1,11 @@
 """The commands `kvasir train` and `kvasir filter`."""
 
+import inspect
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from dataclasses import fields
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,25 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from typer.models import OptionInfo
 
 from model.training.settings import DataFile, TrainingSettings
-from model.training.settings import Decoder as DecoderName
-from model.training.settings import Schedule as ScheduleName
 
 if TYPE_CHECKING:
     from model.training.trainer import Progress as RunProgress
-
-
-def _option(help_text: str, rich_help_panel: str) -> OptionInfo:
-    option: OptionInfo = typer.Option(help=help_text, rich_help_panel=rich_help_panel)
-    return option
-
-
-_SIZES, _PAIRS, _UPDATES, _MEASURING = (
-    partial(_option, rich_help_panel=panel)
-    for panel in ("A new model", "Additional pairs", "Updates", "Averaging and measuring")
-)
 
 
 def train(
@@ -60,47 +47,7 @@ def train(
         Literal["float32", "bfloat16"] | None,
         typer.Option(help="Precision of multiplications; default: bfloat16 on a GPU. Weights are float32."),
     ] = None,
-    vocab_size: Annotated[int, _SIZES("Tokens of the joint vocabulary.")] = 8000,
-    d_model: Annotated[int, _SIZES("Width.")] = 256,
-    num_heads: Annotated[int, _SIZES("Attention heads.")] = 4,
-    feed_forward_width: Annotated[int, _SIZES("Width inside feed-forward layers.")] = 1024,
-    num_encoder_layers: Annotated[int, _SIZES("Layers.")] = 6,
-    num_decoder_layers: Annotated[int, _SIZES("Layers.")] = 3,
-    decoder: Annotated[
-        DecoderName, _SIZES("ssru: a recurrent unit instead of self-attention, for fast students.")
-    ] = "self-attention",
-    max_sentence_tokens: Annotated[int, _SIZES("Pairs with a longer side are skipped.")] = 256,
-    copied_pairs: Annotated[
-        float, _PAIRS("Pairs with numbers, names, dates and addresses to copy, for each pair of an epoch.")
-    ] = 0.0,
-    noisy_pairs: Annotated[
-        float, _PAIRS("Pairs in capitals, in lower case, without full stop or with a typo, for each pair of an epoch.")
-    ] = 0.0,
-    joined_pairs: Annotated[float, _PAIRS("Pairs of two to four sentences, for each pair of an epoch.")] = 0.0,
-    short_pairs: Annotated[float, _PAIRS("How often pairs of one or two words are taken in addition.")] = 0.0,
-    subword_dropout: Annotated[float, _PAIRS("Probability of splitting a token of the source.")] = 0.0,
-    split_digits: Annotated[
-        bool,
-        _PAIRS("Encode each digit as a token of its own."),
-    ] = False,
-    max_steps: Annotated[int, _UPDATES("Number of updates.")] = 100_000,
-    batch_tokens: Annotated[int, _UPDATES("Tokens of a batch, source, target and padding.")] = 8192,
-    accumulated_batches: Annotated[int, _UPDATES("Batches of an update.")] = 1,
-    schedule: Annotated[ScheduleName, _UPDATES("Decay of the learning rate.")] = "inverse-square-root",
-    learning_rate: Annotated[float, _UPDATES("Highest learning rate.")] = 1e-3,
-    warmup_steps: Annotated[int, _UPDATES("Updates until the highest learning rate.")] = 1000,
-    label_smoothing: Annotated[float, _UPDATES("Probability shared by all tokens.")] = 0.1,
-    dropout: Annotated[float, _UPDATES("Dropout of sub-layers and embeddings.")] = 0.1,
-    weight_decay: Annotated[float, _UPDATES("Weight decay of AdamW.")] = 0.0,
-    max_gradient_norm: Annotated[float, _UPDATES("Largest norm of the gradients; larger ones are scaled down.")] = 1.0,
-    log_every: Annotated[int, _MEASURING("Updates between lines of the log.")] = 50,
-    snapshot_every: Annotated[int, _MEASURING("Updates between snapshots.")] = 500,
-    averaged_snapshots: Annotated[int, _MEASURING("Number of snapshots whose mean is the checkpoint.")] = 5,
-    validate_every: Annotated[int, _MEASURING("Updates between validations.")] = 1000,
-    max_validation_pairs: Annotated[int, _MEASURING("Pairs of the validation file.")] = 500,
-    patience: Annotated[
-        int, _MEASURING("Validations without a better BLEU until training ends; 0 disables this.")
-    ] = 10,
+    **flags: object,
 ) -> None:
     """Train a translation model from parallel text; the result is a checkpoint for kvasir export."""
     # Imported here, so that --help works without PyTorch.
@@ -117,40 +64,11 @@ def train(
         target_language=target,
         swap_columns=swap_columns,
         validation=validation,
-        max_validation_pairs=max_validation_pairs,
         initial=initial,
-        vocab_size=vocab_size,
-        d_model=d_model,
-        num_heads=num_heads,
-        feed_forward_width=feed_forward_width,
-        num_encoder_layers=num_encoder_layers,
-        num_decoder_layers=num_decoder_layers,
-        decoder=decoder,
-        max_sentence_tokens=max_sentence_tokens,
-        copied_pairs=copied_pairs,
-        noisy_pairs=noisy_pairs,
-        joined_pairs=joined_pairs,
-        short_pairs=short_pairs,
-        subword_dropout=subword_dropout,
-        split_digits=split_digits,
-        max_steps=max_steps,
-        batch_tokens=batch_tokens,
-        accumulated_batches=accumulated_batches,
-        schedule=schedule,
-        learning_rate=learning_rate,
-        warmup_steps=warmup_steps,
-        label_smoothing=label_smoothing,
-        dropout=dropout,
-        weight_decay=weight_decay,
-        max_gradient_norm=max_gradient_norm,
         precision=precision or ("bfloat16" if device == "cuda" else "float32"),
         device=device,
         seed=seed,
-        log_every=log_every,
-        snapshot_every=snapshot_every,
-        averaged_snapshots=averaged_snapshots,
-        validate_every=validate_every,
-        patience=patience,
+        **flags,  # type: ignore[arg-type]  # typer has checked them
     )
     if settings.precision == "bfloat16" and device == "cpu" and not _has_bfloat16_instructions():
         typer.echo(
@@ -163,7 +81,7 @@ def train(
     if corpus.num_left_out:
         typer.echo(
             f"{corpus.num_left_out} of {corpus.num_left_out + len(corpus.sources)} pairs have a side of more than "
-            f"{max_sentence_tokens} tokens and are skipped (--max-sentence-tokens)",
+            f"{settings.max_sentence_tokens} tokens and are skipped (--max-sentence-tokens)",
             err=True,
         )
     with _stopped_by_signals() as is_stopped, _progress(settings.max_steps) as report:
@@ -175,6 +93,28 @@ def train(
     best = f"; best BLEU {trainer.position.best_bleu:.1f} after {trainer.position.best_step}" if validation else ""
     checkpoint = trainer.run_folder.checkpoint
     typer.echo(f"{step} updates{best}: kvasir export {checkpoint} BUNDLE")
+
+
+def _with_flags_of_settings(signature: inspect.Signature) -> inspect.Signature:
+    """Return a signature with a flag for each setting that has a help text, in place of `**flags`."""
+    *parameters, _ = signature.parameters.values()
+    flags = [
+        inspect.Parameter(
+            setting.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=setting.default,
+            annotation=Annotated[
+                setting.type,
+                typer.Option(help=setting.metadata["help"], rich_help_panel=setting.metadata["panel"]),
+            ],
+        )
+        for setting in fields(TrainingSettings)
+        if "help" in setting.metadata
+    ]
+    return signature.replace(parameters=[*parameters, *flags])
+
+
+train.__signature__ = _with_flags_of_settings(inspect.signature(train))  # type: ignore[attr-defined]
 
 
 def _has_bfloat16_instructions() -> bool:

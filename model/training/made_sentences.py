@@ -91,6 +91,12 @@ def rows(name: str) -> tuple[Row, ...]:
     return tuple(dict(zip(header, columns, strict=True)) for columns in table)
 
 
+@cache
+def _adjectives(kind: str) -> list[Row]:
+    """Return the adjectives for nouns of a kind."""
+    return [row for row in rows("adjectives") if kind in row["kinds"].split("|")]
+
+
 def read_nouns(path: Path) -> list[Noun]:
     """Return the nouns of a table that can be inflected.
 
@@ -323,9 +329,7 @@ class SentenceMaker:
             if not others:
                 return None
             nouns["M"] = self._random.choice(others)
-        adjectives = rows("adjectives")
-        common = [row for row in adjectives if row["kinds"] == _ANY_KIND]
-        fitting = [row for row in adjectives if noun.kind in row["kinds"].split("|")]
+        common, fitting = _adjectives(_ANY_KIND), _adjectives(noun.kind)
         first = self._random.choice(self._random.choice((fitting or common, common)))
         second = self._random.choice([row for row in common if row != first])
         filling = Filling(nouns, {"A": first, "B": second})

@@ -42,12 +42,11 @@ def read_record(run: Path) -> TrainingRecord:
     # The last line of a killed run can be incomplete.
     log: list[LogEntry] = [json.loads(line) for line in file.read_text("utf-8").split("\n")[:-1]]
     steps = [entry for entry in log if "labels_per_second" in entry]
-    efforts = [_effort(entry, before) for entry, before in zip(steps, [None, *steps[:-1]], strict=True)]
     return TrainingRecord(
         run.name,
         int(steps[-1]["step"]) if steps else 0,
-        round(sum(labels for labels, _ in efforts)),
-        sum(seconds for _, seconds in efforts) / _SECONDS_OF_HOUR,
+        round(sum(entry["labels"] for entry in steps)),
+        sum(entry["seconds"] for entry in steps) / _SECONDS_OF_HOUR,
         tuple((int(entry["step"]), entry["validation_bleu"]) for entry in log if "validation_bleu" in entry),
     )
 
@@ -69,20 +68,6 @@ def markdown(records: Sequence[TrainingRecord]) -> str:
         tokens = f"{each.target_tokens / 1e6:.1f} M"
         lines.append(f"| {each.name} | {each.updates:,} | {tokens} | {each.hours:.1f} | {each.curve} |")
     return "\n".join(lines)
-
-
-def _effort(entry: LogEntry, before: LogEntry | None) -> tuple[float, float]:
-    """Return target tokens and seconds since the line before.
-
-    Logs of earlier versions have a rate and the time of each line. An interval of an hour or more contains a pause and
-    is not counted.
-    """
-    if "labels" in entry and "seconds" in entry:
-        return entry["labels"], entry["seconds"]
-    if before is None:
-        return 0.0, 0.0
-    seconds = entry["time"] - before["time"]
-    return (entry["labels_per_second"] * seconds, seconds) if seconds < _SECONDS_OF_HOUR else (0.0, 0.0)
 
 
 def main(

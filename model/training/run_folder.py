@@ -26,8 +26,7 @@ class State(TypedDict):
     optimizer: dict[str, object]
     random: Tensor
     device_random: Tensor | None
-    corpus: NotRequired[CorpusRecord]
-    """Absent from states of earlier versions."""
+    corpus: CorpusRecord
     validation_sha256: NotRequired[str]
     """Absent without validation."""
 

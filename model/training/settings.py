@@ -2,15 +2,26 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from os.path import realpath
-from typing import Literal
+from typing import Any, Literal
 
 from model.training.augmentation import AugmentationSettings
 
 Schedule = Literal["inverse-square-root", "cosine"]
 Precision = Literal["float32", "bfloat16"]
 Decoder = Literal["self-attention", "ssru"]
+
+
+def _flag(panel: str, default: object, help_text: str) -> Any:  # noqa: ANN401 - the type of the default
+    """Return a field that is a flag of `kvasir train` in a panel of its help."""
+    return field(default=default, metadata={"panel": panel, "help": help_text})
+
+
+_sizes, _pairs, _updates, _measuring = (
+    partial(_flag, panel) for panel in ("A new model", "Additional pairs", "Updates", "Averaging and measuring")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,57 +57,53 @@ class TrainingSettings:
     """Read the source from the second column of the files."""
     validation: str | None = None
     """Parallel text for validation; not used for training."""
-    max_validation_pairs: int = 500
     initial: str | None = None
     """Folder of a checkpoint to start from, with its vocabulary and sizes; by default random weights."""
-
-    vocab_size: int = 8000
-    d_model: int = 256
-    num_heads: int = 4
-    feed_forward_width: int = 1024
-    num_encoder_layers: int = 6
-    num_decoder_layers: int = 3
-    decoder: Decoder = "self-attention"
-    """"ssru" replaces self-attention by a recurrent unit; the checkpoint is then in Marian's own format."""
-    max_sentence_tokens: int = 256
-    """Pairs with a longer side are skipped."""
-
-    copied_pairs: float = 0.0
-    """Additional pairs with items to copy, for each pair of an epoch."""
-    noisy_pairs: float = 0.0
-    joined_pairs: float = 0.0
-    short_pairs: float = 0.0
-    """How many times pairs of at most two words a side are taken in addition."""
-    subword_dropout: float = 0.0
-    """Probability of splitting a token of the source."""
-    split_digits: bool = False
-    """Encode every digit as a token of its own."""
-
-    max_steps: int = 100_000
-    """Number of updates."""
-    batch_tokens: int = 8192
-    accumulated_batches: int = 1
-    """Number of batches in one update."""
-    schedule: Schedule = "inverse-square-root"
-    learning_rate: float = 1e-3
-    """Highest learning rate, at the end of the warm-up."""
-    warmup_steps: int = 1000
-    label_smoothing: float = 0.1
-    dropout: float = 0.1
-    weight_decay: float = 0.0
-    max_gradient_norm: float = 1.0
     precision: Precision = "float32"
     device: str = "cpu"
     seed: int = 1
 
-    log_every: int = 50
-    snapshot_every: int = 500
-    averaged_snapshots: int = 5
-    """Number of last snapshots whose mean is the checkpoint."""
-    validate_every: int = 1000
-    """Updates between validations: a multiple of `snapshot_every`."""
-    patience: int = 10
-    """Validations without a better BLEU after which training ends; 0 disables this."""
+    vocab_size: int = _sizes(8000, "Tokens of the joint vocabulary.")
+    d_model: int = _sizes(256, "Width.")
+    num_heads: int = _sizes(4, "Attention heads.")
+    feed_forward_width: int = _sizes(1024, "Width inside feed-forward layers.")
+    num_encoder_layers: int = _sizes(6, "Layers.")
+    num_decoder_layers: int = _sizes(3, "Layers.")
+    decoder: Decoder = _sizes(  # noqa: RUF009 - a field
+        "self-attention", "ssru: a recurrent unit instead of self-attention, for fast students."
+    )
+    """The checkpoint of a model with "ssru" is in Marian's own format."""
+    max_sentence_tokens: int = _sizes(256, "Pairs with a longer side are skipped.")
+
+    copied_pairs: float = _pairs(
+        0.0, "Pairs with numbers, names, dates and addresses to copy, for each pair of an epoch."
+    )
+    noisy_pairs: float = _pairs(
+        0.0, "Pairs in capitals, in lower case, without full stop or with a typo, for each pair of an epoch."
+    )
+    joined_pairs: float = _pairs(0.0, "Pairs of two to four sentences, for each pair of an epoch.")
+    short_pairs: float = _pairs(0.0, "How often pairs of one or two words are taken in addition.")
+    subword_dropout: float = _pairs(0.0, "Probability of splitting a token of the source.")
+    split_digits: bool = _pairs(False, "Encode each digit as a token of its own.")
+
+    max_steps: int = _updates(100_000, "Number of updates.")
+    batch_tokens: int = _updates(8192, "Tokens of a batch, source, target and padding.")
+    accumulated_batches: int = _updates(1, "Batches of an update.")
+    schedule: Schedule = _updates("inverse-square-root", "Decay of the learning rate.")  # noqa: RUF009 - a field
+    learning_rate: float = _updates(1e-3, "Highest learning rate.")
+    warmup_steps: int = _updates(1000, "Updates until the highest learning rate.")
+    label_smoothing: float = _updates(0.1, "Probability shared by all tokens.")
+    dropout: float = _updates(0.1, "Dropout of sub-layers and embeddings.")
+    weight_decay: float = _updates(0.0, "Weight decay of AdamW.")
+    max_gradient_norm: float = _updates(1.0, "Largest norm of the gradients; larger ones are scaled down.")
+
+    log_every: int = _measuring(50, "Updates between lines of the log.")
+    snapshot_every: int = _measuring(500, "Updates between snapshots.")
+    averaged_snapshots: int = _measuring(5, "Number of snapshots whose mean is the checkpoint.")
+    validate_every: int = _measuring(1000, "Updates between validations.")
+    """A multiple of `snapshot_every`."""
+    max_validation_pairs: int = _measuring(500, "Pairs of the validation file.")
+    patience: int = _measuring(10, "Validations without a better BLEU until training ends; 0 disables this.")
 
     def __post_init__(self) -> None:
         problems = list(_problems(self))
@@ -124,12 +131,10 @@ class TrainingSettings:
         free = {"patience", "device"}
         if self.schedule == "inverse-square-root":
             free.add("max_steps")  # a cosine schedule depends on it from the first update
-        # A setting that an earlier version did not have was its default.
-        then = {field.name: earlier.get(field.name, field.default) for field in fields(self)}
         return [
-            f"{name} was {value!r} and is {now[name]!r}"
-            for name, value in then.items()
-            if name not in free and value != now[name]
+            f"{name} was {value!r} and is {now.get(name)!r}"
+            for name, value in earlier.items()
+            if name not in free and value != now.get(name)
         ]
 
 

@@ -92,7 +92,7 @@ class Trainer:
         self.scores: Scores | None = None
         state = self.run_folder.load_state()
         if state is not None:
-            self._require_same_corpus(state.get("corpus"))
+            self._require_same_corpus(state["corpus"])
             self._require_same_validation(state.get("validation_sha256"))
         self.run_folder.begin(settings, vocabulary)
         self._resume(state)
@@ -268,10 +268,10 @@ class Trainer:
             state["validation_sha256"] = self.validation.sha256
         self.run_folder.save_state(state)
 
-    def _require_same_corpus(self, earlier: CorpusRecord | None) -> None:
+    def _require_same_corpus(self, earlier: CorpusRecord) -> None:
         """Raise ValueError if the data differs from the saved state, whose position refers to it."""
         now = self._corpus_record
-        if earlier is None or earlier == now:
+        if earlier == now:
             return
         # Additional pairs have a size and no file.
         sizes = zip(self.settings.data, earlier["sizes"], now["sizes"], strict=False)

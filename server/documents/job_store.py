@@ -18,14 +18,14 @@ from typing import BinaryIO
 from server.documents.capacity import CapacityLimits, DocumentCapacity
 from server.documents.formats.options import NO_FORMAT_OPTIONS, FormatOptions
 from server.documents.formats.registry import format_of
+from server.documents.fragment import DocumentCounts, Fragment
 from server.documents.input.limits import FileLimits
-from server.documents.input.uploads import copy_upload, shown_name
-from server.documents.input.work_folder import WorkFolder, remove_abandoned_folders
+from server.documents.input.uploads import WorkFolder, copy_upload, remove_abandoned_folders, shown_name
 from server.documents.isolation.pool import DocumentProcessPool, RunningSlots
 from server.documents.isolation.process import ProcessLimits
 from server.documents.jobs import DocumentJob, FinishedDocument, JobStatus, StoredJob
-from server.documents.phase_clock import PhaseClock, TimedSteps
-from server.documents.rewriting import Translate, in_thread, translate_document
+from server.documents.rewriting import RewriteSteps, Translate, in_thread, translate_document
+from server.documents.steps import DocumentSize
 from server.interface.client_identity import client_of_call
 from server.interface.errors import (
     DocumentNotReady,
@@ -33,6 +33,53 @@ from server.interface.errors import (
     KvasirError,
     UnknownDocument,
 )
+
+
+class PhaseClock:
+    """Seconds spent in each phase until now. A phase may be entered several times."""
+
+    def __init__(self, clock: Callable[[], float], phase: str) -> None:
+        self._clock = clock
+        self._phase = phase
+        self._since = clock()
+        self._seconds: dict[str, float] = {}
+
+    def enter(self, phase: str) -> None:
+        """End the present phase and begin another one."""
+        now = self._clock()
+        self._seconds[self._phase] = self._seconds.get(self._phase, 0.0) + now - self._since
+        self._phase, self._since = phase, now
+
+    def seconds(self) -> dict[str, float]:
+        """Return the seconds of each phase, the present one included, in the order of their beginnings."""
+        self.enter(self._phase)
+        return dict(self._seconds)
+
+
+class TimedSteps:
+    """Steps of a document whose reading and writing are phases; the time between steps is that of translation."""
+
+    def __init__(self, steps: RewriteSteps, phases: PhaseClock) -> None:
+        self._steps = steps
+        self._phases = phases
+
+    @property
+    def counts(self) -> DocumentCounts:
+        """Counts of the document so far."""
+        return self._steps.counts
+
+    async def measure(self) -> DocumentSize:
+        """Read the whole document and return its size."""
+        self._phases.enter("read")
+        return await self._steps.measure()
+
+    async def advance(self, translations: list[Fragment] | None) -> list[Fragment] | None:
+        """Take translations of the last fragments, and return the next fragments, or None at the end."""
+        self._phases.enter("write")
+        fragments = await self._steps.advance(translations)
+        self._phases.enter("translate")
+        return fragments
+
 
 _log = logging.getLogger("kvasir.documents")
 

@@ -4,6 +4,7 @@ Both `rewriting` (in this process) and `isolation` (in another) drive a format t
 """
 
 import operator
+import re
 from contextlib import ExitStack, closing
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -16,15 +17,41 @@ from server.documents.fragment import (
     CountedRewrite,
     DocumentCounts,
     Fragment,
+    has_words,
     joined,
     num_characters,
     num_texts,
     texts_in,
 )
-from server.documents.input.density import PARAGRAPHS
-from server.documents.input.limits import FileLimits
-from server.documents.markup.messages import FragmentParts, fragment_parts
+from server.documents.input.limits import PARAGRAPHS, FileLimits
 from server.interface.errors import DocumentTooComplex, InvalidDocument
+from server.text.readers.icu_messages import message_parts
+
+_NODE = "\N{OBJECT REPLACEMENT CHARACTER}"
+_NODES = re.compile(f"({_NODE})")
+
+# Whether a part is translated, and the part; joined they are the paragraph.
+FragmentParts = list[tuple[bool, Fragment]]
+
+
+def fragment_parts(fragment: Fragment) -> FragmentParts:
+    """Divide a paragraph into texts to translate and the syntax of messages between them; most are one text.
+
+    An element may stand in a branch, and syntax that is divided by one is text.
+    """
+    texts = [node for node in fragment if isinstance(node, str)]
+    if not any("{" in text for text in texts) or any(_NODE in text for text in texts):
+        return [(True, fragment)]
+    parts = message_parts("".join(node if isinstance(node, str) else _NODE for node in fragment))
+    if len(parts) == 1:
+        return [(True, fragment)]
+    nodes = iter([node for node in fragment if not isinstance(node, str)])
+    divided = [
+        (is_text, joined(next(nodes) if piece == _NODE else piece for piece in _NODES.split(part)))
+        for is_text, part in parts
+    ]
+    return [(is_text and has_words(part), part) for is_text, part in divided]
+
 
 # Characters of markup, placeholders and symbols, and ends of sentences: each takes the text pipeline 15 to 100 µs, a
 # letter far less. Texts of 230 real documents have at most one in 10 characters, those full of HTML; hostile ones one

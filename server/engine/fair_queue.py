@@ -34,7 +34,7 @@ class QueuedCall:
 
     @property
     def is_in_rest(self) -> bool:
-        """Whether the sentence that was queued last is none of those at the beginning."""
+        """Whether the sentence queued last is past the first `SHORT_CALL` sentences."""
         return self.num_queued > SHORT_CALL and not self.is_further_round
 
 
@@ -65,8 +65,9 @@ class RestClock:
 class FairShares:
     """Requests of each client, and the times at which they are queued. Not thread-safe.
 
-    The calls of one client alone are queued as they arrive. Beside others, the calls of a client are queued at the pace
-    of its share (virtual start times, as in start-time fair queueing), and so are the rests of its long calls.
+    The calls of one client alone are queued as they arrive. When others have requests too, the calls of a client are
+    queued at the pace of its share (virtual start times, as in start-time fair queueing), and so are the rests of its
+    long calls.
     """
 
     def __init__(self) -> None:
@@ -172,7 +173,7 @@ class WaitingQueue:
 
     @property
     def num_beginnings(self) -> int:
-        """Requests that are no rests of long calls."""
+        """Requests not in the rest of a long call."""
         return len(self._beginnings)
 
     def add(self, request: Request, seconds: float, *, is_rest: bool) -> None:

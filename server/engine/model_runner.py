@@ -39,7 +39,7 @@ class NotFinite(Exception):
 
 
 def check_finite(logits: NDArray[np.floating]) -> None:
-    """Raise `NotFinite` if the best candidate of a row [rows, num_candidates] has a logit that is no finite number.
+    """Raise `NotFinite` if the best candidate of a row [rows, num_candidates] has a logit that is not finite.
 
     A search would take a token all the same: one that means nothing.
     """

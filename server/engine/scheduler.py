@@ -267,7 +267,7 @@ class Scheduler:
         if num_clients > 1 and self._shares.is_below_share(client, self._limits.num_replicas * self._limits.max_rows):
             return  # the queue is long because of others
         delay = self._expected_delay_seconds(self._shares.start_time(client, now))
-        # Beside others, a client above its share has no bursts.
+        # While others have requests, a client above its share has no bursts.
         is_too_long = delay > self._limits.max_queue_seconds if num_clients > 1 else self._delay.rejects(now, delay)
         if is_too_long:
             retry_after, limit = _retry_after(delay), self._limits.max_queue_seconds

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ClientLimits:
-    """Limits of one client beside those of the server. None is no limit.
+    """Limits of one client in addition to those of the server. None means no limit.
 
     `waiting_sentences` are those in the queue of a model, `documents` are queued, in progress and stored ones. Texts of
     a client that `joins_lines` are lines of one text, unless a request tells otherwise.

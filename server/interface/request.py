@@ -81,7 +81,7 @@ class SentenceParams:
     length in the beam score: log-probability / num_tokens ** length_penalty. `first_token`, of a language, begins every
     hypothesis at no cost; it counts as generated. `forced_target` asks for the score of these tokens, the end included,
     instead of a translation, and `pooling` for an embedding of the source. Each of the `required_terms` has
-    alternatives, of which any one is enough. `uses_shortlist` restricts the tokens to those of the model's shortlist,
+    alternatives, any one of which is enough. `uses_shortlist` restricts the tokens to those of the model's shortlist,
     unless another option needs all of them.
     """
 

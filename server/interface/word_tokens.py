@@ -1,4 +1,4 @@
-"""Tokens as parts of words, as far as a search has to know them."""
+"""Tokens as parts of words: what a search has to know about them."""
 
 from dataclasses import dataclass, field
 

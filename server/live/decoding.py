@@ -13,8 +13,8 @@ from server.interface.request import Completion, Request, SentenceParams, Timing
 from server.live.policies import Continuation
 from server.text.protection.word_alignment import Range
 from server.text.tokenizers.tokenizer import Tokenizer
+from server.translation.engine_requests import first_token
 from server.translation.pipeline import Pipeline
-from server.translation.sentence_encoder import first_token
 from server.translation.types import TranslationRequest
 
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
@@ -30,12 +30,16 @@ def source_words(text: str) -> list[Range]:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A continuation as text. Its tokens begin at the characters `starts` [num_tokens]."""
+    """A continuation as text. Its tokens begin at the characters `starts` [num_tokens].
+
+    Another one can begin with `max_prefix` of its tokens.
+    """
 
     continuation: Continuation
     text: str
     starts: Sequence[int]
     tokenizer: Tokenizer
+    max_prefix: int
 
     def beginning(self, num_tokens: int) -> str:
         """Return the text of the first tokens."""
@@ -44,7 +48,7 @@ class Decoded:
 
     def border(self, num_tokens: int, at_least: int) -> int:
         """Return the largest number of tokens up to `num_tokens` behind which no word goes on; else `at_least`."""
-        for count in range(min(num_tokens, len(self.starts)), at_least, -1):
+        for count in range(min(num_tokens, len(self.starts), self.max_prefix), at_least, -1):
             position = self.starts[count] if count < len(self.starts) else len(self.text)
             around = self.text[max(position - 1, 0) : position + 1]
             if len(around) == 2 and all(map(_INSIDE_WORD.match, around)):
@@ -64,6 +68,7 @@ class LiveModel:
         self.pipeline, self.source, self.target = pipeline, source, target
         self.tokenizer: Tokenizer = pipeline.tokenizer
         self._shapes = config.shapes
+        self._max_prefix = config.shapes.max_target_tokens - 1
         asked = TranslationRequest((), source, target, DecodingOptions(beam_size=beam_size))
         self._params = replace(
             pipeline.limits.sentence_params(asked, config.shapes),
@@ -82,7 +87,7 @@ class LiveModel:
         source = self.tokenizer.encode(text, self.target, self.source)
         left = max(_MAX_TARGET_FACTOR * len(source), _SHORT_TARGET_TOKENS) - len(prefix)
         limit = max(min(left, self._shapes.max_target_tokens - len(prefix)), 1)
-        params = _continued(self._params, prefix[: self._shapes.max_target_tokens - 1], limit)
+        params = _continued(self._params, prefix, limit)
         return Request(source, params, Timings(arrived=0.0), accepted_earlier=True, cacheable=False)
 
     def decoded(self, text: str, completion: Completion) -> Decoded:
@@ -98,7 +103,7 @@ class LiveModel:
         starts = [start for start, _ in spans]
         words = [start for start, _ in source_words(target)]
         counts = np.searchsorted(words, [max(end, start + 1) for start, end in spans], side="left").tolist()
-        return Decoded(Continuation(tokens, attended, counts), target, starts, self.tokenizer)
+        return Decoded(Continuation(tokens, attended, counts), target, starts, self.tokenizer, self._max_prefix)
 
 
 @lru_cache(maxsize=4096)

@@ -140,10 +140,10 @@ class GrowingText:
                 if decoded is not None:
                     draft = self._take_open(pieces, sentence, decoded, num_same)
                 break
-            if decoded is None:
-                self._commit(pieces, sentence.text, (sentence.start, sentence.start + len(sentence.text)))
-            else:
+            if decoded is not None:
                 self._commit(pieces, decoded.text, _resting(sentence, decoded, len(decoded.starts)))
+            elif not self._shown:  # else a revision has removed the words
+                self._commit(pieces, sentence.text, (sentence.start, sentence.start + len(sentence.text)))
             self._gap = then[sentence.start + len(sentence.text) : sentence.end]
             self._last = self._shown or self._last
             self._prefix, self._shown, self._before = (), "", None

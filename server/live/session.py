@@ -15,7 +15,7 @@ from server.interface.errors import EngineFailed, InvalidRequest, KvasirError, N
 from server.live.decoding import Decoded, LiveModel
 from server.live.growing_text import GrowingText, LiveSentence, Update
 from server.live.policies import DEFAULT_POLICY, policy_of
-from server.translation.deadline import NO_DEADLINE
+from server.translation.execution import NO_DEADLINE
 from server.translation.pipeline import Pipeline
 from server.translation.submission import Submission
 
@@ -250,7 +250,12 @@ class LiveSession:
                         return
 
 
-def _pieces(event: Event) -> list[object]:
+def committed_text(event: Event) -> str:
+    """Return the text that an event commits."""
+    return "".join(str(piece["text"]) for piece in _pieces(event))
+
+
+def _pieces(event: Event) -> list[dict[str, object]]:
     pieces = event.get("committed")
     return pieces if isinstance(pieces, list) else []
 

@@ -185,7 +185,7 @@ class MemoryBudget:
     """Unloads idle models, the least recently used first, when another one needs their memory."""
 
     def __init__(self, max_bytes: int | None) -> None:
-        """`max_bytes` None is no limit."""
+        """`max_bytes` None means no limit."""
         self._max_bytes = max_bytes
         self._engines: list[OnDemandEngine] = []
         self._lock = asyncio.Lock()

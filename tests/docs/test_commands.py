@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 from typer.testing import CliRunner
 
-from kvasir import app
+from kvasir_commands import app
 from server.operations.settings import unknown_variables
 from tests.architecture.project_files import text_of
 from tests.docs.fenced_blocks import blocks_of, pages
@@ -58,7 +58,7 @@ def test_every_environment_variable_exists() -> None:
 
 def _commands(example: str) -> Iterator[list[str]]:
     """Yield the simple commands of a shell example, each as words."""
-    for line in example.replace("\\\n", " ").splitlines():
+    for line in re.findall(r"(?:'[^']*'|[^'\n])+", example.replace("\\\n", " ")):
         lexer = shlex.shlex(line, posix=True, punctuation_chars=SEPARATORS)
         lexer.whitespace_split = True
         for is_separator, words in itertools.groupby(lexer, lambda word: set(word) <= set(SEPARATORS)):

@@ -174,22 +174,6 @@ def test_greedy_with_the_cache_equals_greedy_without_it(float32: Exported) -> No
         assert best[: LIMIT - 1] == [*tokens, special.end_of_sequence][: LIMIT - 1]
 
 
-def test_a_short_request_that_arrives_while_a_long_one_decodes_is_answered_first(float32: Exported) -> None:
-    engine = float32.engine()
-    answered = engine.run([request(each.source.tolist(), sentence_params(max_new_tokens=LIMIT)) for each in _mixed(40)])
-    longest = max(answered, key=lambda done: len(done.hypotheses[0].token_ids))
-    [long] = _again([longest.request])
-    short = request([5, 6, 7, 0], sentence_params(max_new_tokens=4))
-    engine.scheduler.submit([long])
-    for _ in range(3):
-        assert engine.step() == []
-    engine.scheduler.submit([short])
-    ended: list[Request] = []
-    while len(ended) < 2:
-        ended += [completion.request for completion in engine.step()]
-    assert ended == [short, long]
-
-
 def test_a_decoder_step_writes_one_position_of_each_row_and_nothing_else(float32: Exported) -> None:
     engine = float32.engine()
     cache = engine.runner.cache

@@ -3,8 +3,6 @@
 import json
 from contextlib import contextmanager
 
-import pytest
-
 from tests.end_to_end.servers import Served, started, until
 
 _running = contextmanager(started)
@@ -34,7 +32,7 @@ def test_a_server_requests_nothing_from_other_machines() -> None:
         assert "tests reach this machine only" not in json.dumps(served.lines)
 
 
-@pytest.mark.parametrize(("host", "is_open"), [("0.0.0.0", True), ("127.0.0.1", False)])
-def test_a_server_that_other_machines_reach_without_keys_warns(host: str, is_open: bool) -> None:
-    with _running("--threads", "1", "--host", host) as served:
-        assert (_OPEN in _messages(served)) == is_open
+def test_a_server_that_other_machines_reach_without_keys_warns(served: Served) -> None:
+    assert _OPEN not in _messages(served)
+    with _running("--threads", "1", "--host", "0.0.0.0") as reachable:
+        assert _OPEN in _messages(reachable)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import httpx2
 import pytest
@@ -73,10 +74,7 @@ def test_a_server_that_is_told_to_end_while_it_loads_ends_with_0_and_leaves_noth
                 process.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_refuses_what_is_new_finishes_what_runs_and_ends_with_0(
-    draining: Served, number: signal.Signals
-) -> None:
+def test_a_signal_refuses_what_is_new_finishes_what_runs_and_ends_with_0(draining: Served) -> None:
     answers: list[httpx2.Response] = []
     text = "I would like to go home now. " * 200
 
@@ -88,7 +86,7 @@ def test_a_signal_refuses_what_is_new_finishes_what_runs_and_ends_with_0(
     asking.start()
     with draining.client() as client:
         until(lambda: gauge(client, "kvasir_requests_running") > 0)
-        os.killpg(draining.process.pid, number)  # a terminal, and some supervisors, tell the engines too
+        os.killpg(draining.process.pid, signal.SIGTERM)  # a terminal, and some supervisors, tell the engines too
         until(lambda: client.get("/health/ready").status_code == 503)
         assert client.get("/health/ready").json() == {"status": "draining"}
         assert client.get("/health/live").status_code == 200
@@ -114,7 +112,7 @@ def test_what_a_second_signal_cuts_off_is_told_so_and_the_exit_code_says_it(drai
     asking.start()
     with draining.client() as client:
         until(lambda: gauge(client, "kvasir_requests_running") > 0)
-        draining.process.send_signal(signal.SIGTERM)
+        os.killpg(draining.process.pid, signal.SIGINT)
         until(lambda: client.get("/health/ready").status_code == 503)
         draining.process.send_signal(signal.SIGTERM)
     asking.join()
@@ -133,3 +131,24 @@ def test_the_log_is_one_json_line_a_request_and_holds_no_text(served: Served) ->
     [line] = [line for line in served.lines if line.get("id") == "marked"]
     assert (line["endpoint"], line["status"], line["sentences"]) == ("/v1/translate", 200, 1)
     assert "armalade" not in json.dumps(served.lines)
+
+
+def test_three_words_overtake_a_hundred_and_fifty_that_are_being_decoded(served: Served) -> None:
+    answered: list[float] = []
+
+    def ask_long() -> None:
+        with served.client() as client:
+            text = " ".join(["the little dog saw the big cat and"] * 19)
+            answer = client.post("/v1/translate", json={"text": text, "beam_size": 8})
+            answered.append(time.monotonic())
+            assert answer.status_code == 200
+
+    with served.client() as client:
+        asking = threading.Thread(target=ask_long)
+        asking.start()
+        until(lambda: gauge(client, "kvasir_requests_running") > 0)
+        short = client.post("/v1/translate", json={"text": "I am here.", "beam_size": 1})
+        short_answered = time.monotonic()
+        assert short.status_code == 200
+        asking.join()
+    assert short_answered < answered[0]

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from benchmarks.random_marian_files import MarianShape, write_binary, write_random_model
 from bundle.loading import load_bundle
-from kvasir import app
+from kvasir_commands import app
 from library.home import Home
 from library.mozilla import Metadata, read_metadata
 from library.pull import PullOptions, pull

@@ -238,7 +238,7 @@ def find_files(folder: Path) -> NativeFiles:
 
 
 def find_languages(folder: Path, files: NativeFiles) -> Languages:
-    """Return the languages from the metadata beside a model, or from a name; none if nothing has them."""
+    """Return the languages from the metadata next to a model, or from a file name; empty if neither has them."""
     metadata = read_settings(folder / "metadata.json", required=False).values
     source, target = metadata.get("sourceLanguage"), metadata.get("targetLanguage")
     if isinstance(source, str) and isinstance(target, str):
@@ -282,7 +282,7 @@ def _shortlist(folder: Path, settings: Mapping[str, object]) -> Path | None:
     """Return the binary shortlist that the settings name, or else the only one in the folder; None without any."""
     listed = settings.get("shortlist")
     # The file is first; others are numbers. Settings that name the list of words (`lex.s2t.gz`) are those of training,
-    # and the binary list beside it was made of it.
+    # and the binary list next to it was made from it.
     named = [path for path in _named(folder, listed[:1]) if path.suffix == ".bin"] if isinstance(listed, list) else []
     found = named or sorted(path for path in folder.glob("lex.*bin") if path.suffix == ".bin" and path.is_file())
     if len(found) > 1:
@@ -329,7 +329,7 @@ def read_vocabularies(paths: tuple[Path, Path]) -> NativeVocabularies:
 
 
 def tokenizer_files(folder: Path, paths: tuple[Path, Path], vocabularies: NativeVocabularies) -> TokenizerFiles:
-    """Return the tokenizer: the vocabularies if they are SentencePiece models, otherwise the models beside them."""
+    """Return the tokenizer: the vocabularies if they are SentencePiece models, otherwise the models next to them."""
     converted = {"vocab.json": json.dumps(vocabularies.source).encode()}
     if vocabularies.target != vocabularies.source:
         converted["target_vocab.json"] = json.dumps(vocabularies.target).encode()

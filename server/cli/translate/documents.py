@@ -10,8 +10,7 @@ from pathlib import Path
 
 from bundle.loading import Bundle
 from server.cli.offline_options import OfflineOptions, check_document_options
-from server.cli.translate.observers import StatsRecorder
-from server.cli.translate.stats import OfflineStats
+from server.cli.translate.stats import OfflineStats, StatsRecorder
 from server.documents.formats.registry import DocumentFormat
 from server.documents.input.limits import MEGABYTE, FileLimits
 from server.documents.rewriting import InProcessRewrite, Translate, translate_document

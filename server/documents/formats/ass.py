@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from server.documents.markup.cues import CueMarkup, Line, cue_head, lines_of, raw
+from server.documents.markup.cues import CueMarkup, Line, cue_head, lines_of, raw, rewrite_captions
 from server.documents.markup.items import Item, Kind
-from server.documents.markup.joined_cues import rewrite_captions
 from server.interface.errors import InvalidDocument
 
 _TAG = re.compile(r"(\{[^{}\n]*\})")

@@ -1,18 +1,179 @@
 """Tables as text: every cell with a text in it. Delimiters, quotes and line ends stay as they are written."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import BinaryIO, NamedTuple
 
 import regex
 
-from server.documents.formats.csv_delimiter import detect_delimiter
-from server.documents.formats.csv_heading import read_heading
 from server.documents.fragment import Fragment, Rewrite, as_window, next_window
-from server.documents.input.density import Density
 from server.documents.input.encoding import read_text
-from server.documents.input.limits import FileLimits
+from server.documents.input.limits import Density, FileLimits
 from server.documents.markup.text_values import is_text
-from server.interface.errors import DocumentTooComplex
+from server.interface.errors import DocumentTooComplex, InvalidDocument, InvalidRequest
+
+DELIMITERS = (",", ";", "\t", "|")
+DELIMITER_NAMES = {"tab": "\t", r"\t": "\t"}
+
+_LINE_END = regex.compile(r"\r\n|\r|\n")
+# A cell of a wrong reading begins in the middle of a sentence, or has quotes at the delimiters of the right reading, or
+# these delimiters themselves. A delimiter counts only against those that are more frequent in sentences.
+_ALWAYS_WRONG = r"\A(?!\s+\Z)\s|[,;\t|] *\"|\" *[,;\t|]"
+_WRONG = {
+    "\t": regex.compile(_ALWAYS_WRONG),
+    "|": regex.compile(rf"{_ALWAYS_WRONG}|\t"),
+    ";": regex.compile(rf"{_ALWAYS_WRONG}|[\t|]"),
+    ",": regex.compile(rf"{_ALWAYS_WRONG}|[\t|]"),
+}
+# Without white space behind it, a mark separates cells or the parts of an address or a list. Digits around a comma: a
+# decimal comma.
+_DOUBTFUL = {";": regex.compile(r"(?<!\d),(?=\S)|,(?=[^\s\d])"), ",": regex.compile(r";(?=\S)")}
+_MAX_JUDGED_CELLS = 2000  # in which cleanness is judged; the length of rows is judged in all of the table
+_MIN_SCORE = 0.55  # below, the lines are no rows: a single column
+_MIN_LEAD = 0.05  # between the best two readings
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A table read with one delimiter."""
+
+    delimiter: str
+    num_columns: int
+    num_rows: int
+    score: float  # share of rows of this length, times share of clean cells
+
+
+def check_delimiter(given: str) -> str:
+    """Return the delimiter of this name; raises `InvalidRequest` with the allowed ones."""
+    written = DELIMITER_NAMES.get(given, given)
+    if written not in DELIMITERS:
+        allowed = ", ".join([*map(repr, DELIMITERS), *DELIMITER_NAMES])
+        raise InvalidRequest(f"`delimiter` must be one of {allowed}. Given: {given[:20]!r}")
+    return written
+
+
+def detect_delimiter(text: str) -> str:
+    """Return the delimiter of a table. A table without one gets a comma; lines that are no rows get an empty text.
+
+    Raises `InvalidDocument` if two delimiters are equally likely.
+    """
+    readings = [reading for delimiter in DELIMITERS if (reading := _read(text, delimiter)) is not None]
+    readings.sort(key=lambda reading: -reading.score)
+    if not readings:
+        return ","
+    if readings[0].score < _MIN_SCORE:
+        return ""
+    best, *others = readings
+    if others and best.score - others[0].score < _MIN_LEAD:
+        first, second = best, others[0]
+        raise InvalidDocument(
+            f"the delimiter may be {first.delimiter!r} ({first.num_columns} columns in {first.num_rows} rows) or "
+            f"{second.delimiter!r} ({second.num_columns} columns in {second.num_rows} rows); set `delimiter`"
+        )
+    return best.delimiter
+
+
+def _read(text: str, delimiter: str) -> _Reading | None:
+    if delimiter not in text:
+        return None
+    rows = [row for row in _LINE_END.split(_without_quoted(text, delimiter)) if row.strip(" ")]
+    lengths = Counter(row.count(delimiter) + 1 for row in rows)
+    num_columns, num_rows = max(lengths.items(), key=lambda item: (item[1], item[0]), default=(1, 0))
+    if num_columns < 2:
+        return _Reading(delimiter, num_columns, num_rows, 0.0)
+    wrong, doubtful = _WRONG[delimiter], _DOUBTFUL.get(delimiter)
+    num_clean, num_cells = 0.0, 0
+    for row in rows:
+        for cell in row.split(delimiter):
+            num_cells += 1
+            if wrong.search(cell) is None:
+                num_clean += 0.5 if doubtful is not None and doubtful.search(cell) else 1
+        if num_cells > _MAX_JUDGED_CELLS:
+            break
+    return _Reading(delimiter, num_columns, num_rows, num_rows / len(rows) * num_clean / num_cells)
+
+
+def _without_quoted(text: str, delimiter: str) -> str:
+    """Return the table with an empty cell for each quoted one: its content decides nothing."""
+    if '"' not in text:
+        return text
+    border = rf"{regex.escape(delimiter)}\r\n"
+    # Begins where a cell begins, and ends where one ends; a quote that is not closed is a plain character.
+    return regex.sub(rf'(?:\A|(?<=[{border}])) *+"(?:[^"]++|"")*+" *+(?=[{border}]|\Z)', "", text)
+
+
+_ROWS = 200  # that are compared with the first one
+_MAX_NAME_CHARACTERS = 60
+_IDENTIFIER = regex.compile(r"[a-z][a-z0-9]*+(?:[_.-][a-z0-9]++)*+|[a-z]++(?:[A-Z][a-z0-9]*+)++")
+# Names of columns, one of which makes a row of identifiers a heading: other words in lower case may be data.
+_USUAL_NAMES = frozenset(
+    (
+        "category", "code", "comment", "content", "context", "date", "description", "email", "id", "key", "label",
+        "lang", "language", "locale", "message", "msgid", "name", "notes", "source", "string", "tags", "target", "text",
+        "title", "translation", "type", "url", "value",
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """First row of a table."""
+
+    names: tuple[str, ...]
+    is_heading: bool
+
+    def chosen(self, columns: Sequence[str]) -> frozenset[int]:
+        """Return the indexes of columns given by name, without regard to case, or by number from 1.
+
+        Raises `InvalidDocument` with the columns of the table.
+        """
+        by_name = {name.strip().casefold(): index for index, name in reversed(list(enumerate(self.names)))}
+        chosen = set()
+        for column in columns:
+            wanted = column.strip().casefold()
+            if wanted in by_name:
+                chosen.add(by_name[wanted])
+            elif wanted.isdecimal() and 1 <= int(wanted) <= len(self.names):
+                chosen.add(int(wanted) - 1)
+            else:
+                available = ", ".join(name.strip()[:_MAX_NAME_CHARACTERS] for name in self.names[:30])
+                raise InvalidDocument(
+                    f"`columns` must be numbers from 1 to {len(self.names)}, or among {available}. "
+                    f"Given: {column[:40]!r}"
+                )
+        return frozenset(chosen)
+
+
+def read_heading(rows: Iterable[Sequence[str]]) -> Heading:
+    """Return the first of `rows`. It is a heading if its cells are different short names, and one of these holds:
+
+    a column below has numbers only, or all names are identifiers, and not plain words.
+    """
+    first, *others = list(islice(rows, _ROWS)) or [()]
+    names = tuple(first)
+    stripped = [name.strip() for name in names]
+    are_names = (
+        len(stripped) > 1
+        and len(set(stripped)) == len(stripped)
+        and all(0 < len(name) <= _MAX_NAME_CHARACTERS and not name[0].isdigit() for name in stripped)
+        and any(len(row) == len(names) for row in others)
+    )
+    are_identifiers = all(map(_IDENTIFIER.fullmatch, stripped)) and any(
+        name in _USUAL_NAMES or not name.isalpha() or not name.islower() for name in stripped
+    )
+    is_heading = are_names and (
+        are_identifiers
+        or any(_is_of_numbers([row[column] for row in others if column < len(row)]) for column in range(len(names)))
+    )
+    return Heading(names, is_heading)
+
+
+def _is_of_numbers(cells: Sequence[str]) -> bool:
+    filled = [cell for cell in cells if cell.strip()]
+    return bool(filled) and all(not any(map(str.isalpha, cell)) and any(map(str.isdigit, cell)) for cell in filled)
+
 
 _WINDOW_CELLS = 5000
 _CELLS = Density(20_000, 7)  # names of one word, with their delimiters, have seven letters

@@ -11,9 +11,7 @@ from server.documents.formats.pptx import DRAWING_TYPES, drawing_paragraphs
 from server.documents.fragment import Rewrite
 from server.documents.input.limits import FileLimits
 from server.documents.markup.items import Kind
-from server.documents.markup.ooxml_packages import described, rewrite_package, tag_pattern
-from server.documents.markup.ooxml_rebuilding import Piece
-from server.documents.markup.ooxml_runs import Paragraph
+from server.documents.markup.ooxml import Paragraph, Piece, described, rewrite_package, tag_pattern
 
 _TYPES = "application/vnd.openxmlformats-officedocument.wordprocessingml."
 _MACRO_TYPES = "application/vnd.ms-word."

@@ -11,10 +11,8 @@ from server.documents.fragment import Fragment, Rewrite, RewritePart
 from server.documents.input import safe_xml
 from server.documents.input.archive import Archive, opened
 from server.documents.input.limits import FileLimits
-from server.documents.markup.declared_language import with_language
-from server.documents.markup.html_elements import role_in_html
-from server.documents.markup.item_rewriting import escaped_texts, rewritten
-from server.documents.markup.items import Attributes, Role
+from server.documents.markup.html_elements import role_in_html, with_language
+from server.documents.markup.items import Attributes, Role, escaped_texts, rewritten
 from server.documents.markup.xml_items import XHTML, xml_items
 from server.interface.errors import InvalidDocument
 

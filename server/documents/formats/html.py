@@ -12,10 +12,8 @@ from selectolax.lexbor import LexborHTMLParser
 from server.documents.fragment import Rewrite
 from server.documents.input.encoding import Encoding, codec_of, detect, has_mark, read_part
 from server.documents.input.limits import FileLimits
-from server.documents.markup.declared_language import with_language
-from server.documents.markup.html_elements import name_in_text, role_in_html
-from server.documents.markup.item_rewriting import escaped_texts, rewritten
-from server.documents.markup.items import Item, Kind, Role, text_items
+from server.documents.markup.html_elements import name_in_text, role_in_html, with_language
+from server.documents.markup.items import Item, Kind, Role, escaped_texts, rewritten, text_items
 from server.documents.markup.template_code import TemplateCode, end_of_front_matter, template_code, without_code
 from server.interface.errors import DocumentTooComplex
 from server.text.readers import pieces

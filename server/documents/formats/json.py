@@ -2,28 +2,15 @@
 
 import json
 from collections.abc import Iterator
-from typing import BinaryIO
+from functools import partial
 
 import regex
 
-from server.documents.fragment import Rewrite
-from server.documents.input.encoding import read_text
-from server.documents.input.limits import FileLimits
-from server.documents.markup.text_values import TextValue, is_for_programs, is_text, rewritten_values
+from server.documents.markup.text_values import TextValue, is_for_programs, is_text, rewrite_values
 from server.interface.errors import InvalidDocument
 
 # Possessive, so that every character is read once. In a well-formed document every quote begins or ends a string.
 _STRING = regex.compile(r'"(?:[^"\\]++|\\.)*+"(?P<key>\s*+:)?+')
-
-
-def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
-    """Rewrite every value that is a text for readers. Names for programs stay, and values of keys such as `id`."""
-    text, found = read_text(source, limits, encoding)
-    if text and not text.isspace():
-        _check(text)
-    written = yield from rewritten_values(text, _values(text), limits)
-    if sink is not None:
-        sink.write(found.encode(written))
 
 
 def _check(text: str) -> None:
@@ -36,6 +23,8 @@ def _check(text: str) -> None:
 
 
 def _values(text: str) -> Iterator[TextValue]:
+    if text and not text.isspace():
+        _check(text)
     # The file's own way to write letters outside ASCII.
     is_ascii = text.isascii() and "\\u" in text
 
@@ -50,3 +39,6 @@ def _values(text: str) -> Iterator[TextValue]:
         value = json.loads(string[0])
         if is_text(value) and not is_for_programs(key, value):
             yield TextValue(string.start(), string.end(), value, write)
+
+
+rewrite = partial(rewrite_values, _values)

@@ -8,9 +8,7 @@ from typing import BinaryIO
 from server.documents.fragment import Fragment, Rewrite
 from server.documents.input.archive import opened
 from server.documents.input.limits import FileLimits
-from server.documents.markup.item_rewriting import WriteText, rewritten
-from server.documents.markup.items import Attributes, Role, write_text
-from server.documents.markup.units import Unit
+from server.documents.markup.items import Attributes, Role, Unit, WriteText, rewritten, write_text
 from server.documents.markup.xml_items import xml_items
 from server.interface.errors import InvalidDocument
 

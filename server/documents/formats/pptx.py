@@ -8,9 +8,7 @@ from lxml import etree
 from server.documents.fragment import Rewrite
 from server.documents.input.limits import FileLimits
 from server.documents.markup.items import Kind
-from server.documents.markup.ooxml_packages import described, rewrite_package, tag_pattern
-from server.documents.markup.ooxml_rebuilding import Piece
-from server.documents.markup.ooxml_runs import Paragraph
+from server.documents.markup.ooxml import Paragraph, Piece, described, rewrite_package, tag_pattern
 
 _TYPES = "application/vnd.openxmlformats-officedocument."
 _MAIN_TYPES = frozenset(

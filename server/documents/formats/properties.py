@@ -1,15 +1,12 @@
 """Java properties: the values. Keys, comments, continued lines and escapes stay unless their value changes."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
-from typing import BinaryIO
 
 import regex
 
-from server.documents.fragment import Rewrite
-from server.documents.input.encoding import read_text
-from server.documents.input.limits import FileLimits
-from server.documents.markup.text_values import TextValue, is_text, rewritten_values
+from server.documents.markup.text_values import TextValue, is_text, rewrite_values
 
 _END = r"(?:\r\n|\n|\r|\Z)"
 _CONTINUED = r"\\(?:\r\n|\n|\r)[ \t\f]*+"
@@ -24,14 +21,6 @@ _ARGUMENT = regex.compile(r"\{[0-9]")
 _MAX_JUDGED = 20_000  # values of a file
 _NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _WRITTEN = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
-
-
-def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
-    """Rewrite every value that is a text for readers."""
-    text, found = read_text(source, limits, encoding)
-    written = yield from rewritten_values(text, _values(text), limits)
-    if sink is not None:
-        sink.write(found.encode(written))
 
 
 def _values(text: str) -> Iterator[TextValue]:
@@ -95,3 +84,6 @@ def _unicode_escape(character: str) -> str:
         return character
     units = character.encode("utf-16-be", "replace")
     return "".join(f"\\u{units[index]:02x}{units[index + 1]:02x}" for index in range(0, len(units), 2))
+
+
+rewrite = partial(rewrite_values, _values)

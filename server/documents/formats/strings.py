@@ -1,14 +1,11 @@
 """Apple .strings tables: the value of each `"key" = "value";`. Comments and keys stay."""
 
 from collections.abc import Iterator
-from typing import BinaryIO
+from functools import partial
 
 import regex
 
-from server.documents.fragment import Rewrite
-from server.documents.input.encoding import read_text
-from server.documents.input.limits import FileLimits
-from server.documents.markup.text_values import TextValue, is_text, rewritten_values
+from server.documents.markup.text_values import TextValue, is_text, rewrite_values
 from server.interface.errors import InvalidDocument
 
 _SPACE = regex.compile(r"(?:\s++|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\r\n]*+)*+")
@@ -18,14 +15,6 @@ _VALUE = regex.compile(_QUOTED)
 _ESCAPE = regex.compile(r"\\(?:[Uu]([0-9a-fA-F]{4})|([0-7]{1,3})|([\s\S]))")
 _NAMED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-
-
-def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
-    """Rewrite every value that is a text for readers. Raises `InvalidDocument` with the line of a mistake."""
-    text, found = read_text(source, limits, encoding)
-    written = yield from rewritten_values(text, _values(text), limits)
-    if sink is not None:
-        sink.write(found.encode(written))
 
 
 def _values(text: str) -> Iterator[TextValue]:
@@ -75,3 +64,6 @@ def _mistake(text: str, position: int, expected: str) -> InvalidDocument:
     return InvalidDocument(
         f"invalid .strings file: line {line} must have {expected}. Given: {text[position : position + 20]!r}"
     )
+
+
+rewrite = partial(rewrite_values, _values)

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from server.documents.fragment import Fragment, Rewrite, as_window, next_window
-from server.documents.input.density import Density
 from server.documents.input.encoding import Encoding, detect_in
-from server.documents.input.limits import FileLimits
+from server.documents.input.limits import Density, FileLimits
 from server.interface.errors import DocumentTooComplex, InvalidDocument
 
 _WINDOW_LINES = 2000

@@ -5,9 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from server.documents.markup.cues import CueMarkup, Line, cue_head, raw
+from server.documents.markup.cues import CueMarkup, Line, cue_head, raw, rewrite_captions
 from server.documents.markup.items import Item, Kind
-from server.documents.markup.joined_cues import rewrite_captions
 from server.interface.errors import InvalidDocument
 
 _TIME = r"(?:[0-9]++:)?[0-9]++:[0-9]++[.,][0-9]++"

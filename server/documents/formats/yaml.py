@@ -1,18 +1,16 @@
 """YAML: the texts among the values. Comments, keys, anchors, tags, quotes and indentation stay as they are written."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import regex
 import yaml
 
-from server.documents.fragment import Rewrite
-from server.documents.input.density import Density
-from server.documents.input.encoding import read_text
-from server.documents.input.limits import FileLimits
+from server.documents.input.limits import Density
 from server.documents.markup.line_wrapping import rewrap
-from server.documents.markup.text_values import TextValue, is_for_programs, is_text, rewritten_values
+from server.documents.markup.text_values import TextValue, is_for_programs, is_text, rewrite_values
 from server.interface.errors import DocumentTooLarge, InvalidDocument
 from server.text.readers.icu_messages import message_parts
 
@@ -53,17 +51,9 @@ class _Line(NamedTuple):
     text: str
 
 
-def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
-    """Rewrite every value that is a text for readers. A value that needs quotes in its translation gets them."""
-    text, found = read_text(source, limits, encoding)
+def _values(text: str) -> Iterator[TextValue]:
     if len(text) > _MAX_CHARACTERS:
         raise DocumentTooLarge(f"a YAML file may have {_MAX_CHARACTERS} characters. Given: {len(text)}")
-    written = yield from rewritten_values(text, _values(text), limits)
-    if sink is not None:
-        sink.write(found.encode(written))
-
-
-def _values(text: str) -> Iterator[TextValue]:
     for scalar in _scalars(text):
         if is_for_programs(scalar.key, scalar.text):
             continue
@@ -180,3 +170,6 @@ def _is_plain(value: str) -> bool:
         or any(mark in value for mark in "\n,[]{}")
         or _CONSTANT.fullmatch(value)
     )
+
+
+rewrite = partial(rewrite_values, _values)

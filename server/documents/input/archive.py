@@ -10,8 +10,7 @@ from pathlib import PureWindowsPath
 from typing import BinaryIO
 
 from server.documents.fragment import AllFragments, Fragment, Rewrite, RewritePart
-from server.documents.input.density import PARAGRAPHS
-from server.documents.input.limits import MEGABYTE, FileLimits
+from server.documents.input.limits import MEGABYTE, PARAGRAPHS, FileLimits
 from server.interface.errors import DocumentTooComplex, DocumentTooLarge, InvalidDocument
 
 _END_SIGNATURE = b"PK\x05\x06"

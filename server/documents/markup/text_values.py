@@ -3,10 +3,11 @@
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
+from typing import BinaryIO
 
-from server.documents.fragment import Fragment, as_window, next_window
-from server.documents.input.density import Density
-from server.documents.input.limits import FileLimits
+from server.documents.fragment import Fragment, Rewrite, as_window, next_window
+from server.documents.input.encoding import read_text
+from server.documents.input.limits import Density, FileLimits
 from server.text.readers.icu_messages import Parts, message_parts
 
 _WINDOW_VALUES = 2000
@@ -58,6 +59,20 @@ def is_for_programs(key: str, value: str) -> bool:
 
 def _is_tagged(word: str) -> bool:
     return word.startswith("<") and "</" in word
+
+
+def rewrite_values(
+    values: Callable[[str], Iterable[TextValue]],
+    source: BinaryIO,
+    sink: BinaryIO | None,
+    limits: FileLimits,
+    encoding: str | None = None,
+) -> Rewrite:
+    """Rewrite the values of a text file; `values` finds them, in their order, or raises `InvalidDocument`."""
+    text, found = read_text(source, limits, encoding)
+    written = yield from rewritten_values(text, values(text), limits)
+    if sink is not None:
+        sink.write(found.encode(written))
 
 
 def rewritten_values(

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from kernels.searches import NEVER, RunningBeams
 from server.engine.decoding.loop_detection import LoopDetector
-from server.engine.decoding.search import Choice, EndBonus, SearchLimits, end_hypothesis
+from server.engine.decoding.search import Choice, EndBonus, SearchLimits, common_prefix, end_hypothesis
 from server.interface.request import Hypothesis, SentenceParams, num_hypotheses_held
 
 
@@ -160,9 +160,7 @@ class BeamSearch:
         if held := self._held[index].hypotheses:
             best = np.array(held[0].token_ids[:num_tokens], np.int32)
             beams = np.concatenate([beams[:, : best.size], best[None]])
-        agreed = (beams == beams[:1]).all(axis=0)
-        final: NDArray[np.int32] = beams[0, : agreed.size if agreed.all() else int(agreed.argmin())]
-        return final
+        return common_prefix(beams)
 
     def hypotheses(self, index: int) -> list[Hypothesis]:
         """Return the requested hypotheses of a finished request, best first; fewer if no more are valid."""

@@ -195,7 +195,7 @@ class ConstrainedBeamSearch:
     def num_wanted(self, index: int, best: NDArray[np.int64]) -> int:
         """Return how many candidates a request needs, required tokens included.
 
-        The `best` [beams, num_graph_candidates] of the graph are enough beside the required tokens, unless a beam
+        The `best` [beams, num_graph_candidates] of the graph are enough next to the required tokens, unless a beam
         behind a phrase finds none that begins a word: few tokens do, and the best one may be far down.
         """
         request = self._requests[index]

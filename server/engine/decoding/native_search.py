@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kernels.cache_rows import CacheMoves
 from kernels.searches import NEVER, BeamRequests, GreedyRequests
-from server.engine.decoding.search import Choice, EndBonus, SearchLimits, end_hypothesis
+from server.engine.decoding.search import Choice, EndBonus, SearchLimits, common_prefix, end_hypothesis
 from server.engine.model_runner import Candidates
 from server.interface.request import Hypothesis, SentenceParams
 
@@ -223,9 +223,7 @@ class NativeBeamSearch(RowSearch):
                 best = best[:-1]
             best = best[:num_tokens]
             beams = np.concatenate([beams[:, : best.size], best[None]])
-        agreed = (beams == beams[:1]).all(axis=0)
-        final: NDArray[np.int32] = beams[0, : agreed.size if agreed.all() else int(agreed.argmin())]
-        return final
+        return common_prefix(beams)
 
     def hypotheses(self, index: int) -> list[Hypothesis]:
         """Return the requested hypotheses of a finished request, best first; fewer if no more are valid."""

@@ -123,3 +123,9 @@ def end_hypothesis(
     if bonus is not None:
         score += bonus(tokens)
     return Hypothesis(tokens[:-1] if has_end else tokens, float(log_probability), score, reason)
+
+
+def common_prefix(beams: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the tokens with which all of `beams` [beams, length] begin."""
+    agreed = (beams == beams[:1]).all(axis=0)
+    return beams[0, : agreed.size if agreed.all() else int(agreed.argmin())]

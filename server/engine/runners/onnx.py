@@ -24,7 +24,7 @@ PROVIDER = "CPUExecutionProvider"
 _CACHE_DTYPES: dict[Precision, type[np.number]] = {"float32": np.float32, "float16": np.float16, "int8": np.int8}
 
 # Bindings that a runner keeps, of 32 kB each: unusual mixes of options must not grow their number without bound. One
-# that must be made again takes 0.4 to 0.9 ms of processor, beside a step of 0.4 to 5 ms.
+# that must be made again takes 0.4 to 0.9 ms of processor time; a step takes 0.4 to 5 ms.
 _MAX_BOUND_STEPS = 512
 
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.types import Scope
 
 from server.http.requests.parameters import json_names, looks_like_json
-from server.http.responses.error_formats import ErrorFormat
+from server.http.responses.errors import ErrorFormat
 
 _MAX_NAMES = 1000
 _MAX_NAME_BYTES = 100  # longer names are no sign of a protocol

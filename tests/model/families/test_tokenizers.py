@@ -16,8 +16,8 @@ from model.families.registry import read_checkpoint
 from model.families.tokenizers import all_pieces, open_sentencepiece
 from server.text.tokenizers.registry import open_tokenizer
 from server.text.tokenizers.tokenizer import Tokenizer
-from server.translation.sentence_encoder import first_token
-from tests.model.families.family_checkpoints import SENTENCES, SMALL, FamilyCheckpoint, write_family
+from server.translation.engine_requests import first_token
+from tests.model.families.family_checkpoints import SENTENCES, SMALL, TEXTS, FamilyCheckpoint, write_family
 
 TEXT = SENTENCES[0]
 _PIECES = (("<unk>", 2), ("<s>", 3), ("▁", 1), ("river", 1))
@@ -77,6 +77,22 @@ def test_nllb_with_legacy_behaviour_has_the_source_language_last(is_legacy: bool
     bundle, tokenizer = _open(folder, tmp_path / "bundle")
     assert tokenizer.encode(TEXT, "de", "fr").tolist() == reference(TEXT).input_ids
     assert first_token(bundle.config, "de") == reference.convert_tokens_to_ids("deu_Latn")
+
+
+def test_a_byte_level_vocabulary_in_two_files_encodes_like_its_tokenizer(tmp_path: Path) -> None:
+    saved = write_family("bart", tmp_path / "checkpoint")
+    model = json.loads((saved.folder / "tokenizer.json").read_text("utf-8"))["model"]
+    (saved.folder / "tokenizer.json").unlink()
+    (saved.folder / "vocab.json").write_text(json.dumps(model["vocab"]), "utf-8")
+    lines = ["#version: 0.2", *(" ".join(merge) for merge in model["merges"])]
+    (saved.folder / "merges.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    _, tokenizer = _open(saved.folder, tmp_path / "bundle")
+    reference: Any = saved.tokenizer
+    for text in (text for text in TEXTS if "<" not in text):  # special tokens in a text are text here
+        assert tokenizer.encode(text).tolist() == reference(text).input_ids, text
+    (saved.folder / "merges.txt").write_text("no merge at all\n", "utf-8")
+    with pytest.raises(CheckpointError, match=r"merges\.txt is damaged"):
+        read_checkpoint(saved.folder)
 
 
 def test_a_tokenizer_of_another_class_is_refused_by_name(tmp_path: Path) -> None:

@@ -40,13 +40,6 @@ def test_runs_are_added_up_in_a_table(tmp_path: Path) -> None:
     ]
 
 
-def test_a_log_of_an_earlier_version_is_read_without_its_pauses(tmp_path: Path) -> None:
-    times = (0.0, 1800.0, 90_000.0, 91_800.0)  # a day between the second line and the third
-    entries = [{"step": step, "labels_per_second": 100, "time": time} for step, time in enumerate(times, start=1)]
-    record = read_record(_written(tmp_path / "run", *entries))
-    assert (record.updates, record.target_tokens, record.hours) == (4, 360_000, 1.0)
-
-
 def test_a_folder_without_a_log_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is not the folder of a training run"):
         read_record(tmp_path)

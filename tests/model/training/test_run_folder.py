@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
 
 from model.training.settings import DataFile
 from model.training.trainer import Trainer
@@ -94,12 +93,3 @@ def test_a_run_does_not_go_on_measuring_on_other_pairs(data: Path, unseen: Path,
             Trainer(settings, tmp_path / "run")
     changing.write_text(text, "utf-8")
     assert Trainer(settings, tmp_path / "run").position.step == 4
-
-
-def test_a_state_from_before_the_data_was_kept_goes_on(data: Path, unseen: Path, tmp_path: Path) -> None:
-    settings = toy_settings(data, validation=str(unseen))
-    train(settings, tmp_path / "run", stop_after(4))
-    state = torch.load(tmp_path / "run" / "state.pt", weights_only=True)
-    del state["corpus"], state["validation_sha256"]
-    torch.save(state, tmp_path / "run" / "state.pt")
-    assert train(settings, tmp_path / "run").position.step == 12

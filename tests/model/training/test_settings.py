@@ -52,11 +52,3 @@ def test_a_difference_is_told_with_both_values() -> None:
     earlier = toy_settings(Path("a.tsv")).to_json()
     changed = toy_settings(Path("a.tsv"), seed=2, patience=1)
     assert changed.differences(earlier) == ["seed was 1 and is 2"]
-
-
-def test_a_run_of_a_version_without_a_setting_resumes_with_its_default() -> None:
-    earlier = toy_settings(Path("a.tsv")).to_json()
-    for name in ("copied_pairs", "split_digits"):
-        del earlier[name]
-    assert toy_settings(Path("a.tsv")).differences(earlier) == []
-    assert toy_settings(Path("a.tsv"), copied_pairs=0.5).differences(earlier) == ["copied_pairs was 0.0 and is 0.5"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from server.documents.input.work_folder import WorkFolder, remove_abandoned_folders
+from server.documents.input.uploads import WorkFolder, remove_abandoned_folders
 from server.documents.job_store import DocumentStore, StoreOptions
 from server.documents.jobs import JobStatus
 from server.documents.rewriting import Translate
@@ -76,7 +76,7 @@ def test_a_rejection_states_when_the_first_document_will_be_done(tmp_path: Path)
 _OWNER = """
 import sys
 from pathlib import Path
-from server.documents.input.work_folder import WorkFolder
+from server.documents.input.uploads import WorkFolder
 folder = WorkFolder(Path(sys.argv[1]))
 (folder.path / "source").write_bytes(b"letter")
 print(folder.path, flush=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from server.documents.input.density import Density
+from server.documents.input.limits import Density
 from server.documents.rewriting import Translate
 from server.interface.errors import DocumentTooComplex, InvalidDocument
 from tests.faults.documents import book as single_chapter
@@ -43,7 +43,7 @@ def test_a_paragraph_full_of_tags_is_read_soon(mark_up: str) -> None:
 def test_more_tags_than_the_bytes_of_a_page_are_worth_are_rejected(
     extension: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("server.documents.markup.item_rewriting._ELEMENTS", Density(200, 40))
+    monkeypatch.setattr("server.documents.markup.items._ELEMENTS", Density(200, 40))
 
     def page(markup: str) -> bytes:
         paragraphs = f"<p>x {markup * 100} x</p>" * 10
@@ -61,7 +61,7 @@ def test_more_markup_than_the_characters_of_a_markdown_file_are_worth_is_rejecte
     with pytest.raises(DocumentTooComplex, match="of 8000 characters may have 600 of"):
         translated(b"![a] b\n\n" * 1000, ".md", SAME)
     translated(b"```\n" + b"*[a] b\n\n" * 1000 + b"```\n", ".md", SAME)
-    monkeypatch.setattr("server.documents.markup.inline_markdown._MAX_BLOCK_TOKENS", 3000)
+    monkeypatch.setattr("server.documents.formats.md._MAX_BLOCK_TOKENS", 3000)
     with pytest.raises(DocumentTooComplex, match="1000 paragraphs or cells of tables"):
         translated(b"|a|\n|-|\n" + b"|b|\n" * 1000, ".md", SAME)
 

@@ -24,7 +24,7 @@ _CAPTURED_AFTER = 2  # runs with the same sizes: there are many sizes, most of t
 
 @dataclass(frozen=True, slots=True)
 class Planes:
-    """Equal buffers [rows, heads, length, head_dim] one after the other, keys at even indices.
+    """Equal buffers [rows, heads, length, head_dim] back to back, keys at even indices.
 
     `words` is the size of a position of one head.
     """

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from server.documents.formats.csv_delimiter import DELIMITERS, detect_delimiter
+from server.documents.formats.csv import DELIMITERS, Heading, check_delimiter, detect_delimiter, read_heading
 from server.documents.formats.options import FormatOptions
 from server.documents.formats.registry import format_of
 from server.documents.rewriting import Translate
@@ -166,3 +166,87 @@ def test_names_for_programs_stay_as_in_other_data_files() -> None:
     table = "key,en\nbtn.save,Save\nfont_size,Size of the font\nhttps://a.b/c,a@b.cd\n"
     loud = table.replace("Save", "SAVE").replace("Size of the font", "SIZE OF THE FONT")
     assert translated(table.encode(), ".csv", LOUD).decode() == loud
+
+
+@pytest.mark.parametrize(
+    ("table", "delimiter"),
+    [
+        ("hello\n", ","),
+        ("", ","),
+        ("a,b\nc,d\n", ","),
+        ("a,b\r\rc,d", ","),
+        ("a,b\n\n  \n\n\nc,d\n", ","),  # blank lines are no rows
+        ("1,5;2,5\n3,5;4,5\n", ";"),  # decimal commas
+        ("One, two.\nThree four\nFive six\n", ""),  # prose
+        ("a;b\nc\n", ""),  # half of the rows
+        ("a;b\nc;d\ne\n", ";"),
+        ('"a;b;c",x\n"d;e;f",y\n', ","),  # quoted cells decide nothing
+        ('"a;b"\n"c;d"\n', ""),
+        ('a;"b, c"\nd;"e"\n', ";"),
+        ("a\tb, c\td\ne\tf, g\th\n", "\t"),
+        ("a|b c|d\ne|f g|h\n", "|"),
+        ("a; b\nc; d\n", ""),  # a blank behind each mark: parts of sentences
+        ("key;one, two\nname;three, four\n", ";"),
+        ("a,b;c;d\ne,f;g;h\n", ";"),  # more columns, with lists in cells
+    ],
+)
+def test_the_delimiter_makes_rows_of_equal_length_with_clean_cells(table: str, delimiter: str) -> None:
+    assert detect_delimiter(table) == delimiter
+
+
+def test_only_the_first_cells_are_judged_and_all_rows_are_counted() -> None:
+    clean, spaced = "a,b\n" * 1001, "a, b\n" * 1001
+    assert detect_delimiter(clean + spaced) == ","
+    assert detect_delimiter(spaced + clean) == ""
+    assert detect_delimiter(clean + "a\n" * 1000) == ""
+
+
+def test_delimiters_have_names() -> None:
+    assert [check_delimiter(name) for name in (",", ";", "|", "\t", "tab", r"\t")] == [",", ";", "|", "\t", "\t", "\t"]
+    with pytest.raises(InvalidRequest, match=r"must be one of ',', ';', '\\t', '\|', tab, \\t. Given: '#{20}'"):
+        check_delimiter("#" * 30)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([["Name", "Price"], ["dog", "12"]], True),  # numbers below
+        ([["Name", "Price"], ["dog", ""], ["cat", "12.5 "]], True),
+        ([["Name", "Price"], ["dog", ""], ["cat", "12 EUR"]], False),
+        ([["Name", "Price"], ["dog", "?"], ["cat", "!"]], False),
+        ([["Name", "Price"], ["dog", ""]], False),  # no number at all
+        ([["id", "dog"], ["a", "b"]], True),  # a usual name
+        ([["dog", "cat"], ["a", "b"]], False),
+        ([["dog_name", "cat"], ["a", "b"]], True),
+        ([["dogName", "cat"], ["a", "b"]], True),
+        ([["Dog", "id"], ["a", "b"]], False),
+        ([["id", "id"], ["a", "1"]], False),  # twice the same
+        ([["id", ""], ["a", "1"]], False),
+        ([["id", "1st"], ["a", "1"]], False),
+        ([["id", "x" * 61], ["a", "1"]], False),
+        ([["id", "x" * 60], ["a", "1"]], True),
+        ([["id"], ["1"]], False),
+        ([["id", "text"], ["a"], ["b"]], False),  # no row of this length
+        ([["id", "text"], ["a"], ["b", "c"]], True),
+        ([["Name", "Price"], ["a"], ["b", "7"]], True),
+        ([], False),
+        ([["id", "text"]], False),
+    ],
+)
+def test_a_heading_has_names_above_numbers_or_identifiers(rows: list[list[str]], expected: bool) -> None:
+    assert read_heading(rows).is_heading is expected
+
+
+def test_the_first_two_hundred_rows_decide() -> None:
+    rows = [["Name", "Price"], *[["a", "1"]] * 199]
+    assert read_heading([*rows, ["b", "x"]]).is_heading
+    assert not read_heading([*rows[:-1], ["b", "x"]]).is_heading
+
+
+def test_columns_are_chosen_by_name_or_number() -> None:
+    heading = Heading(("id", " Text ", "id", "2"), True)
+    assert heading.chosen(["ID", "text"]) == {0, 1}
+    assert heading.chosen(["1", "4", "2"]) == {0, 3}  # "2" is a name
+    for wrong in ("0", "5", "x", ""):
+        with pytest.raises(InvalidDocument, match=r"numbers from 1 to 4, or among id, Text, id, 2\. Given"):
+            heading.chosen([wrong])

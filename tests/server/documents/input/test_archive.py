@@ -9,8 +9,7 @@ import pytest
 
 from server.documents.fragment import AllFragments, Fragment, Rewrite
 from server.documents.input.archive import opened
-from server.documents.input.density import Density
-from server.documents.input.limits import FileLimits
+from server.documents.input.limits import Density, FileLimits
 from server.interface.errors import DocumentTooComplex, DocumentTooLarge, InvalidDocument
 from tests.server.documents.documents import packed, unpacked
 

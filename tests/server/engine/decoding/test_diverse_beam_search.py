@@ -51,13 +51,13 @@ def _for_source(table: Table, source: Tokens) -> Table:
     return lambda _, prefix: table(source, prefix)
 
 
-@pytest.mark.parametrize(("beam_size", "num_groups"), [(2, 2), (4, 2), (4, 4), (6, 3), (8, 2)])
+@pytest.mark.parametrize(("beam_size", "num_groups"), [(2, 2), (4, 4), (6, 3), (8, 2)])
 @pytest.mark.parametrize("early_stopping", [False, True])
 def test_groups_choose_one_after_the_other_and_pay_for_tokens_of_others(
     beam_size: int, num_groups: int, early_stopping: bool
 ) -> None:
     num_unlike_beams = 0
-    for seed in range(6):
+    for seed in range(4):
         table = random_table(seed, VOCAB, end_bias=0.5)
         params = [
             sentence_params(
