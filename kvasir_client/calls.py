@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar
+from urllib.parse import quote
 
 import httpx2
 
@@ -106,6 +107,13 @@ def read_models(data: Mapping[str, object]) -> Models:
 def languages(name_language: str) -> Call[Languages]:
     """List languages with their names."""
     return Call("GET", "/v1/languages", lambda data: parse(Languages, data), query={"in": name_language})
+
+
+def keep_translation(memory_id: str, text: str, translation: str, target: str) -> Call[None]:
+    """Store a translation in a translation memory."""
+    segment = {"source_text": text, "targets": [{"target_language": target, "target_text": translation}]}
+    path = f"/v3/translation_memories/{quote(memory_id, safe='')}/segments"
+    return Call("PUT", path, lambda _: None, json={"segments": [segment]})
 
 
 def limits() -> Call[Limits]:

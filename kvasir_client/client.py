@@ -165,6 +165,10 @@ class Endpoints:
         """Return the languages of the server, with their names in `name_language`."""
         return (yield from self._send(calls.languages(name_language))).languages
 
+    def keep_translation(self, memory_id: str, text: str, translation: str, *, target: str) -> Steps[None]:
+        """Store a translation in a translation memory: it is the answer for this text from then on."""
+        return self._send(calls.keep_translation(memory_id, text, translation, target))
+
     def limits(self) -> Steps[Limits]:
         """Return the largest request that the server accepts, and its defaults."""
         return self._send(calls.limits())
@@ -299,6 +303,7 @@ class Client:
     detect = _blocking(Endpoints.detect)
     models = _blocking(Endpoints.models)
     languages = _blocking(Endpoints.languages)
+    keep_translation = _blocking(Endpoints.keep_translation)
     limits = _blocking(Endpoints.limits)
     submit_document = _blocking(Endpoints.submit_document)
     document = _blocking(Endpoints.document)
@@ -403,6 +408,7 @@ class AsyncClient:
     detect = _awaited(Endpoints.detect)
     models = _awaited(Endpoints.models)
     languages = _awaited(Endpoints.languages)
+    keep_translation = _awaited(Endpoints.keep_translation)
     limits = _awaited(Endpoints.limits)
     submit_document = _awaited(Endpoints.submit_document)
     document = _awaited(Endpoints.document)

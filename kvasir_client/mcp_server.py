@@ -64,6 +64,12 @@ class TranslatedDocument(BaseModel):
     path: str
 
 
+class KeptTranslation(BaseModel):
+    """A translation that was stored."""
+
+    memory_id: str
+
+
 class Candidate(BaseModel):
     """A language that a text may be in."""
 
@@ -107,6 +113,7 @@ class TranslationTools:
         ] = "text",
         formal: Annotated[bool | None, Field(description="true for formal address, false for informal address")] = None,
         glossary: Glossary = None,
+        memory_id: Annotated[str | None, Field(description="id of a translation memory to use")] = None,
     ) -> Translations:
         """Translate texts. Markup, numbers, placeholders and line breaks are preserved."""
         options: Options = {"format": format}
@@ -114,6 +121,8 @@ class TranslationTools:
             options["formal"] = formal
         if glossary:
             options["glossary"] = glossary
+        if memory_id:
+            options["memory_id"] = memory_id
         with _tool_errors():
             result = await self._client.translate_with_details(texts, source=source, target=target, **options)
         return Translations(
@@ -174,6 +183,18 @@ class TranslationTools:
             ]
         )
 
+    async def keep_translation(
+        self,
+        memory_id: Annotated[str, Field(description="id of a translation memory of the server")],
+        text: Annotated[str, Field(description="one sentence")],
+        translation: Annotated[str, Field(description="the translation that a person has approved")],
+        target: Annotated[str, Field(description="language of the translation, such as de")],
+    ) -> KeptTranslation:
+        """Keep an approved translation: it is the answer for this sentence from then on. Ask the person before."""
+        with _tool_errors():
+            await self._client.keep_translation(memory_id, text, translation, target=target)
+        return KeptTranslation(memory_id=memory_id)
+
     async def languages(self) -> SourceLanguages:
         """List the languages that can be translated, each with its target languages."""
         with _tool_errors():
@@ -216,7 +237,8 @@ def create_server(client: AsyncClient, version: str = "") -> MCPServer:
     server: MCPServer = MCPServer("kvasir", instructions=_INSTRUCTIONS, version=version, log_level="WARNING")
     for reading in (tools.translate, tools.detect, tools.languages):
         server.add_tool(reading, annotations=_READS)
-    server.add_tool(tools.translate_document, annotations=_WRITES)
+    for writing in (tools.translate_document, tools.keep_translation):
+        server.add_tool(writing, annotations=_WRITES)
     return server
 
 

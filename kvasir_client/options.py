@@ -57,6 +57,8 @@ class Options(DecodingOptions, total=False):
     format: str
     glossary: Mapping[str, str | Sequence[str]]
     glossary_id: str
+    memory_id: str
+    memory_threshold: int
 
 
 class GenerationOptions(DecodingOptions, total=False):
@@ -108,6 +110,8 @@ class DocumentOptions(TypedDict, total=False):
     join_captions: bool
     reading_speed: float
     if_already_target: str
+    memory_id: str
+    memory_threshold: int
     min_quality: float
     on_low_quality: str
     repair: bool

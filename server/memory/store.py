@@ -57,6 +57,7 @@ CREATE TABLE IF NOT EXISTS segments (
     language TEXT NOT NULL, source TEXT NOT NULL, words TEXT NOT NULL, target TEXT NOT NULL, context TEXT,
     created INTEGER NOT NULL, changed INTEGER NOT NULL, author TEXT
 );
+CREATE INDEX IF NOT EXISTS segments_by_memory ON segments (memory);  -- in the order of their ids
 CREATE UNIQUE INDEX IF NOT EXISTS segments_by_fold ON segments (memory, fold, key, language);
 CREATE VIRTUAL TABLE IF NOT EXISTS word_index USING fts5 (
     words, content = 'segments', content_rowid = 'id', detail = 'none', columnsize = 0,
@@ -259,7 +260,8 @@ class MemoryStore:
         escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         values = {"memory": memory.number, "after": after, "limit": limit, "text": text, "like": f"%{escaped}%"}
         rows = self._reader.execute(
-            f"SELECT {_SEGMENT} FROM segments WHERE memory = :memory AND id > :after{condition} "
+            f"SELECT {_SEGMENT} FROM segments INDEXED BY segments_by_memory "
+            f"WHERE memory = :memory AND id > :after{condition} "
             "ORDER BY id LIMIT :limit",
             values,
         )

@@ -10,6 +10,7 @@ import deepl
 import httpx2
 import pytest
 
+from kvasir_client import Client
 from tests.end_to_end.servers import Served, started
 
 _TMX = """<?xml version="1.0" encoding="UTF-8"?>
@@ -132,6 +133,12 @@ def test_a_correction_is_the_answer_from_then_on(server: Served, memory: str) ->
     segment_id = stored["segments"][0]["source_segment_id"]
     assert httpx2.delete(f"{address}/{segment_id}").status_code == 204
     assert _translated(server, "Good evening.", memory_id=memory)["text"] != "N'Abend."
+
+
+def test_the_python_client_keeps_a_translation(server: Served, memory: str) -> None:
+    with Client(server.url) as client:
+        client.keep_translation(memory, "Good night.", "Nachti!", target="de")
+        assert client.translate("Good night.", source="en", target="de", memory_id=memory).text == "Nachti!"
 
 
 def test_an_export_is_a_file_that_can_be_imported(client: deepl.DeepLClient, memory: str, tmp_path: Path) -> None:

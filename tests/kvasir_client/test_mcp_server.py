@@ -46,14 +46,14 @@ def _error(result: CallToolResult) -> str:
 def test_every_tool_describes_its_parameters(served: Served) -> None:
     async def session(tools: McpClient) -> None:
         listed = {tool.name: tool for tool in (await tools.list_tools()).tools}
-        assert listed.keys() == {"translate", "translate_document", "detect", "languages"}
+        assert listed.keys() == {"translate", "translate_document", "keep_translation", "detect", "languages"}
         for tool in listed.values():
             assert tool.description
             assert tool.output_schema
             assert all(each.get("description") for each in tool.input_schema["properties"].values())
         assert listed["translate"].input_schema["required"] == ["texts"]
         changes = [name for name, tool in listed.items() if tool.annotations and not tool.annotations.read_only_hint]
-        assert changes == ["translate_document"]
+        assert changes == ["translate_document", "keep_translation"]
 
     _with_server(served, session)
 
