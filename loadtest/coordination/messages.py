@@ -1,17 +1,13 @@
 """Messages between the coordinator and the workers of a test, sent as Locust's messages."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-
-from pydantic import TypeAdapter
 
 from loadtest.coordination.answer_check import SampledAnswer
 
-# From the coordinator to workers, and back.
-PREPARE, CLOCK, GO, STOP = "kvasir_prepare", "kvasir_clock", "kvasir_go", "kvasir_stop"
-PREPARED, CLOCK_READ, RECORDS = "kvasir_prepared", "kvasir_clock_read", "kvasir_records"
-DONE, FAILED = "kvasir_done", "kvasir_failed"
-FROM_WORKERS = (PREPARED, CLOCK_READ, RECORDS, DONE, FAILED)
+STAGE, STOP = "kvasir_stage", "kvasir_stop"  # from the coordinator
+RECORDS, DONE, FAILED = FROM_WORKERS = ("kvasir_records", "kvasir_done", "kvasir_failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +21,8 @@ class StageAssignment:
     worker: int  # sends requests number `worker`, `worker + num_workers`, and so on
     num_workers: int
     sample_size: int  # of the answers to check
+    now: float  # seconds since the run's start at which this was sent
+    at: float  # start of the stage, on the same clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,8 @@ class StageDone:
     """Result of one worker's part of a stage. Sent as a dictionary, after the last records."""
 
     worker: int
-    sending_ended: float  # seconds since the run's start, as all times
+    started: float  # seconds since the run's start, as all times
+    sending_ended: float
     drained: float
     cpu_seconds: float
     nice: int
@@ -40,21 +39,11 @@ class StageDone:
     population: int  # number of answers they were drawn from
 
 
-def assignment_of(data: dict[str, object]) -> StageAssignment:
-    """Return the assignment in a message."""
-    return _assignment_type().validate_python(data)
+def clock_from(now: float) -> Callable[[], float]:
+    """Return the clock of a run whose time is `now`, in seconds since its start.
 
-
-def done_of(data: dict[str, object]) -> StageDone:
-    """Return the result of a stage in a message."""
-    return _done_type().validate_python(data)
-
-
-@cache
-def _assignment_type() -> TypeAdapter[StageAssignment]:
-    return TypeAdapter(StageAssignment)
-
-
-@cache
-def _done_type() -> TypeAdapter[StageDone]:
-    return TypeAdapter(StageDone)
+    Each worker has its own: it begins with the time in a message, and so differs from the coordinator's by the delay of
+    the message. Lag and latency are differences of one worker's clock.
+    """
+    zero = time.perf_counter() - now
+    return lambda: time.perf_counter() - zero

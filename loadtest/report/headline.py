@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from loadtest.report.numbers import milliseconds, percent, rate
-from loadtest.results.clock import MAX_UNCERTAINTY_MS
 from loadtest.results.figures import StageTotals, Totals
 from loadtest.results.occupancy import cached_share
 from loadtest.results.run_folder import MetricsSample, RunInfo
@@ -163,9 +162,6 @@ def _validity(totals: Totals) -> Line:
         return Line("Validity", "unknown", "no request was due in a measured window")
     worst = max(lags)
     lag = f"generator at most {milliseconds(worst)} ms late (p99; {MAX_LAG_P99_MS:g} allowed)"
-    apart = max(stage.clock_uncertainty_ms for stage in open_stages)
-    if apart:
-        lag += f", uncertainty of its workers' clocks {milliseconds(apart)} ms ({MAX_UNCERTAINTY_MS:g} allowed)"
     if totals.headline.is_void:
         return Line("Validity", "INVALID", f"{lag}, in {', '.join(totals.headline.late_stages)}", Severity.BAD)
     return Line("Validity", "valid", lag, Severity.GOOD)

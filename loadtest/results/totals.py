@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadtest.results.clock import MAX_UNCERTAINTY_MS
 from loadtest.results.figures import FORMAT_VERSION, Headline, StageTotals, Totals
 from loadtest.results.objective import Objective, objective_of
 from loadtest.results.occupancy import occupancy_of
@@ -107,10 +106,7 @@ def _stage_totals(
         window_seconds=seconds,
         offered_rate=len(due) / seconds if seconds else 0.0,
         lag_ms=lag,
-        clock_uncertainty_ms=stage.clock_uncertainty * 1000,
-        is_late=not is_closed_loop
-        and lag is not None
-        and (lag.p99 > MAX_LAG_P99_MS or stage.clock_uncertainty * 1000 > MAX_UNCERTAINTY_MS),
+        is_late=not is_closed_loop and lag is not None and lag.p99 > MAX_LAG_P99_MS,
         all=sample_of(due, arrived, seconds, objective),
         kinds={
             kind: sample_of(

@@ -137,7 +137,6 @@ def test_a_run_records_its_circumstances(searched: tuple[RunFolder, list[dict[st
     assert first.warm_up_ended - first.started == pytest.approx(0.2)
     assert first.sending_ended - first.started == pytest.approx(1.0)
     assert first.drained <= second.started
-    assert {stage.clock_uncertainty for stage in info.stages} == {0.0}
     assert info.server.models == {"models": [{"name": "capitals"}]}
     assert info.generator.cpu_seconds > 0
     assert info.thresholds == THRESHOLDS
@@ -170,8 +169,6 @@ def test_two_workers_send_the_load_of_one(troubled: RunFolder) -> None:
     num_workers = info.generator.num_processes - 1
     assert num_workers in (1, 2)
     assert all(record.worker == record.number % num_workers for record in troubled.records())
-    # The clock of another process cannot be read to the microsecond.
-    assert all(1e-6 < stage.clock_uncertainty < 0.1 for stage in info.stages)
     guard = troubled.answer_check()
     assert guard is not None
     answered = [record for record in troubled.records() if record.outcome is Outcome.ANSWERED]
