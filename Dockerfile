@@ -24,7 +24,7 @@ RUN if [ "$DEVICE" = cuda ]; then \
         && /opt/kvasir/bin/pip uninstall -y onnxruntime \
         && /opt/kvasir/bin/pip install -c constraints.txt -r gpu.txt; \
     fi
-COPY README.md LICENSE kvasir.py setup.py ./
+COPY README.md LICENSE kvasir.py kvasir_commands.py setup.py ./
 COPY bundle bundle
 COPY export export
 COPY kernels kernels

@@ -32,7 +32,7 @@ KERNELS := kernels/libkvasir.so
 define FINISH_INSTALLATION
 	@test -f $(KERNELS) || echo "$(KERNELS) was not built, and int8 models run more slowly without it;" \
 		"to see why: $(BIN)/python -m pip install -v -e ." >&2
-	@$(BIN)/python -m compileall -q kvasir.py bundle kernels library server
+	@$(BIN)/python -m compileall -q kvasir.py kvasir_commands.py bundle kernels library server
 endef
 
 # Tests start some hundred processes, and without files of bytecode each of them compiles every module again: a third of

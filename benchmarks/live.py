@@ -1,40 +1,42 @@
 """Live translation: quality against lag for each policy, and the delay of a server with many speakers.
 
     python -m benchmarks.live quality BUNDLE --data FILE.tsv [--join 3] [--limit 300] [--plot FILE.png]
-    python -m benchmarks.live delay --url http://127.0.0.1:8000 --data FILE.tsv [--speakers 20] [--seconds 60]
+    python -m benchmarks.live delay BUNDLE --data FILE.tsv [--speakers 20] [--seconds 30]
 
 `quality` adds one word at a time to every text and decodes all of them together, so it depends on no clock. BLEU of
 what was committed stands next to that of whole sentences. Lag counts words: average lagging (Ma et al. 2019) and
 length-adaptive average lagging (Papi et al. 2022), as SimulEval defines them for text.
 
-`delay` speaks 2.5 words a second in each session, and measures the time from sending a word until the translation of
-all up to it arrives, and the time of ordinary requests, with the speakers and without them in turn.
+`delay` speaks 2.5 words a second in each session, and measures the time from the arrival of a word until all up to it
+is translated; and the time of ordinary requests, five a second, with the speakers and without. All of it runs on one
+thread, and the clock counts its processor time: other programs on the machine change the figures little.
 """
 
 import asyncio
-import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Annotated
 
-import httpx2
 import numpy as np
 import typer
 from sacrebleu.metrics import BLEU
-from websockets.asyncio.client import connect
 
-from benchmarks.progress import log_progress
 from benchmarks.workloads import read_lines
 from bundle.loading import load_bundle
 from server.interface.request import Completion, Request, SentenceParams, Timings
 from server.live.decoding import LiveModel
 from server.live.growing_text import GrowingText
 from server.live.policies import policy_of
+from server.live.session import Input, LiveOptions, LiveSession
 from server.text.segmentation.sentences import sentences
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
+from server.translation.types import TranslationRequest
 from server.workers.stepped_engine import SteppedEngine
 
 _WORDS_PER_SECOND = 2.5
@@ -74,16 +76,16 @@ class _Model:
 
     def __init__(self, folder: Path, beam_size: int) -> None:
         bundle = load_bundle(folder)
-        self._engine = SteppedEngine.open(bundle, max_rows=128, max_encoder_tokens=2048)
+        self.engine = SteppedEngine.open(bundle, max_rows=128, max_encoder_tokens=2048)
         languages = bundle.config.source_languages[0], bundle.config.target_languages[0]
-        self.live = LiveModel(Pipeline(self._engine, TranslationLimits()), *languages, beam_size)
+        self.live = LiveModel(Pipeline(self.engine, TranslationLimits()), *languages, beam_size)
         self.num_decoded = 0
 
     async def decode(self, requests: Sequence[Request]) -> list[Completion]:
-        call = asyncio.ensure_future(self._engine.generate(requests))
+        call = asyncio.ensure_future(self.engine.generate(requests))
         await asyncio.sleep(0)
-        while self._engine.has_work:
-            self._engine.step()
+        while self.engine.has_work:
+            self.engine.step()
         completions = await call
         self.num_decoded += sum(
             len(each.hypotheses[0].token_ids) + 1 - len(request.params.target_prefix)
@@ -194,79 +196,105 @@ def _draw(panels: dict[str, tuple[dict[str, list[tuple[float, float]]], float]],
 
 @app.command()
 def delay(
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE")],
     data: Data,
-    url: Annotated[str, typer.Option(metavar="URL")] = "http://127.0.0.1:8000",
-    languages: Annotated[str, typer.Option(help="source and target")] = "en-de",
     speakers: Annotated[int, typer.Option(help="sessions")] = 20,
-    seconds: Annotated[float, typer.Option(help="of each part")] = 30.0,
-    parts: Annotated[int, typer.Option(help="parts with speakers, and as many without")] = 3,
+    seconds: Annotated[float, typer.Option(help="of speech")] = 30.0,
     join: Join = 1,
 ) -> None:
-    """Print percentiles of the delay of words and of ordinary requests, in milliseconds."""
+    """Print percentiles of the delay of words and of ordinary requests, in milliseconds of processor time."""
     texts = [source for file in data for source, _ in _texts(file, join, 1000)]
-    words, alone, beside = asyncio.run(_delays(url, languages.split("-", 1), texts, speakers, seconds, parts))
-    print("| what | number | p50 | p99 |\n|---|---|---|---|")
-    named = {f"word, {speakers} speakers": words, "request, no speakers": alone, "request next to them": beside}
-    for name, values in named.items():
-        p50, p99 = np.percentile(values, [50, 99]) * 1000
-        print(f"| {name} | {len(values)} | {p50:.0f} | {p99:.0f} |")
+    print("| speakers | what | number | p50 | p99 | processor busy |\n|---|---|---|---|---|---|")
+    for num_speakers in (0, speakers):
+        run = _Speaking(_Model(bundle, 1), texts, num_speakers, seconds)
+        asyncio.run(run.run())
+        for name, values in {"words": run.words, "requests": run.requests}.items():
+            if values:
+                p50, p99 = np.percentile(values, [50, 99]) * 1000
+                busy = run.busy_seconds / seconds
+                print(f"| {num_speakers} | {name} | {len(values)} | {p50:.0f} | {p99:.0f} | {busy:.0%} |", flush=True)
 
 
-async def _delays(
-    url: str, languages: Sequence[str], texts: Sequence[str], speakers: int, seconds: float, parts: int
-) -> tuple[list[float], list[float], list[float]]:
-    words: list[float] = []
-    requests: tuple[list[float], list[float]] = [], []
-    for part in range(2 * parts):
-        end, is_beside = time.monotonic() + seconds, part % 2
-        speaking = [
-            _speak(url, languages, texts[number::speakers], end, number / speakers, words)
-            for number in range(speakers * is_beside)
-        ]
-        await asyncio.gather(_ask(url, languages, texts, end, requests[is_beside]), *speaking)
-        log_progress(f"part {part + 1} of {2 * parts}")
-    return words, *requests
+class _Speaking:
+    """Speakers and ordinary requests on one thread, with a clock that counts its processor time and skips waiting."""
 
+    def __init__(self, model: _Model, texts: Sequence[str], num_speakers: int, seconds: float) -> None:
+        self.words: list[float] = []
+        self.requests: list[float] = []
+        self._model, self._texts = model, texts
+        self._skipped, self._begun = 0.0, time.process_time()
+        self._seconds = seconds
+        options = LiveOptions(model.live.source, model.live.target)
+        self._sessions = [LiveSession(options, self._find, self.clock) for _ in range(num_speakers)]
+        self._calls: set[asyncio.Task[None]] = set()
 
-async def _speak(
-    url: str, languages: Sequence[str], texts: Sequence[str], end: float, shift: float, delays: list[float]
-) -> None:
-    source, target = languages
-    address = f"{url.replace('http', 'ws', 1)}/v1/live?source={source}&target={target}"
-    sent: list[tuple[int, float]] = []  # characters sent so far, and when
-    async with connect(address) as socket:
+    @property
+    def busy_seconds(self) -> float:
+        """Processor time so far."""
+        return time.process_time() - self._begun
 
-        async def listen() -> None:
-            position = 0
-            async for message in socket:
-                event, now = json.loads(message), time.monotonic()
-                assert "error" not in event, event
-                while position < len(sent) and sent[position][0] <= event.get("read", 0):
-                    delays.append(now - sent[position][1])
-                    position += 1
+    def clock(self) -> float:
+        """Return the seconds since the start, on a machine that runs nothing else."""
+        return self.busy_seconds + self._skipped
 
-        listening = asyncio.create_task(listen())
-        begun, num_sent, num_characters = time.monotonic() + shift / _WORDS_PER_SECOND, 0, 0
-        for word in " ".join(texts).split():
-            await asyncio.sleep(begun + num_sent / _WORDS_PER_SECOND - time.monotonic())
-            if time.monotonic() > end:
-                break
-            num_sent, num_characters = num_sent + 1, num_characters + len(word) + 1
-            sent.append((num_characters, time.monotonic()))
-            await socket.send(json.dumps({"append": word + " "}))
-        await socket.send('{"end": true}')
-        await listening
+    async def run(self) -> None:
+        """Speak and ask until the time is over and all is answered."""
+        arrivals = sorted([*self._speech(), *self._questions()], key=lambda each: each[0])
+        tasks = [asyncio.create_task(each.run()) for each in self._sessions]
+        tasks += [asyncio.create_task(self._listen(*each)) for each in zip(self._sessions, self._sent, strict=True)]
+        engine = self._model.engine
+        while arrivals or self._calls or not all(each.is_idle for each in self._sessions):
+            while arrivals and arrivals[0][0] <= self.clock():
+                arrivals.pop(0)[1]()
+            await asyncio.sleep(0)
+            if engine.has_work:
+                engine.step()
+            elif arrivals and not self._calls and all(each.is_idle for each in self._sessions):
+                self._skipped += max(arrivals[0][0] - self.clock(), 0.0)
+        for session in self._sessions:
+            session.end("final")
+        while not all(task.done() for task in tasks):
+            await asyncio.sleep(0)
+            if engine.has_work:
+                engine.step()
 
+    def _speech(self) -> Iterator[tuple[float, Callable[[], None]]]:
+        self._sent: list[list[tuple[int, float]]] = []  # of each session: characters so far, and when
+        for number, session in enumerate(self._sessions):
+            sent: list[tuple[int, float]] = []
+            self._sent.append(sent)
+            words = " ".join(self._texts[number :: len(self._sessions)]).split()
+            for index, word in enumerate(words[: int(self._seconds * _WORDS_PER_SECOND)]):
+                at = (index + number / len(self._sessions)) / _WORDS_PER_SECOND
+                yield at, partial(self._say, session, word, at, sent)
 
-async def _ask(url: str, languages: Sequence[str], texts: Sequence[str], end: float, seconds: list[float]) -> None:
-    source, target = languages
-    async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
-        while (now := time.monotonic()) < end:
-            text = texts[len(seconds) % len(texts)]
-            body = {"text": text, "source": source, "target": target}
-            (await client.post("/v1/translate", json=body, headers={"Cache-Control": "no-cache"})).raise_for_status()
-            seconds.append(time.monotonic() - now)
-            await asyncio.sleep(_PAUSE_SECONDS)
+    def _say(self, session: LiveSession, word: str, at: float, sent: list[tuple[int, float]]) -> None:
+        sent.append(((sent[-1][0] if sent else 0) + len(word) + 1, at))
+        session.send(Input(f"{word} "))
+
+    async def _listen(self, session: LiveSession, sent: Sequence[tuple[int, float]]) -> None:
+        position = 0
+        async for _, event in session.events():
+            while position < len(sent) and sent[position][0] <= int(str(event.get("read", 0))):
+                self.words.append(self.clock() - sent[position][1])
+                position += 1
+
+    def _questions(self) -> Iterator[tuple[float, Callable[[], None]]]:
+        for index, text in zip(range(int(self._seconds / _PAUSE_SECONDS)), cycle(self._texts), strict=False):
+            yield index * _PAUSE_SECONDS, partial(self._ask, text, index * _PAUSE_SECONDS)
+
+    def _ask(self, text: str, at: float) -> None:
+        async def answer() -> None:
+            live = self._model.live
+            await live.pipeline.translate(TranslationRequest((text,), live.source, live.target))
+            self.requests.append(self.clock() - at)
+
+        self._calls.add(task := asyncio.create_task(answer()))
+        task.add_done_callback(self._calls.discard)
+
+    @contextmanager
+    def _find(self) -> Iterator[Pipeline]:
+        yield self._model.live.pipeline
 
 
 if __name__ == "__main__":

@@ -34,8 +34,8 @@ from server.text.spans import READABLE, UNSPACED, SpanKind, find_spans
 from server.text.tokenizers.registry import open_tokenizer
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unknown_characters import UnknownCharacters
+from server.translation.engine_requests import Part, SentenceEncoder
 from server.translation.limits import TranslationLimits
-from server.translation.sentence_encoder import Part, SentenceEncoder
 from server.translation.types import TranslationRequest
 from server.workers.pool import EnginePool, PoolOptions
 

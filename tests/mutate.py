@@ -64,7 +64,10 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_WORKERS}/test_thread_lending.py",
         f"{_WORKERS}/test_pool.py",
     ),
-    "server/operations/model_set.py": ("tests/server/operations/test_model_loading.py",),
+    "server/operations/models.py": (
+        "tests/server/operations/test_model_loading.py",
+        "tests/server/operations/test_model_set.py",
+    ),
     **dict.fromkeys(
         (
             "server/engine/batch.py",
@@ -109,7 +112,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
     ),
     "server/http/responses/errors.py": (f"{_HTTP}/protocols/deepl/test_multilingual.py",),
     **dict.fromkeys(
-        (f"server/http/{name}.py" for name in ("connection", "connection_table", "rejections", "unread_bytes")),
+        (f"server/http/{name}.py" for name in ("connection", "unread_bytes")),
         (
             "tests/faults/test_connections.py",
             "tests/faults/test_bodies.py",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from kvasir import app
+from kvasir_commands import app
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -27,7 +27,7 @@ def main(
     """Serve until a signal arrives. Log lines are written as by a server with default settings."""
     engine = EchoEngine(load_bundle(bundle), num_cores, sentence_seconds)
 
-    def open_engines(settings: Settings, observer: Metrics) -> Sequence[EngineClient]:
+    def open_engines(settings: Settings, observer: Metrics, meanwhile: object = None) -> Sequence[EngineClient]:
         return [engine]
 
     with patch.object(command, "open_engines", open_engines):

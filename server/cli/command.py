@@ -1,25 +1,112 @@
-"""The command line of `kvasir translate`."""
+"""The command line of `kvasir translate`, with a flag for each decoding option."""
 
+import inspect
 import json
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from types import NoneType, UnionType
+from typing import Annotated, TypeVar, Union, cast, get_args, get_origin
 
 import typer
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
-from server.cli.bundle_choice import chosen_bundles
-from server.cli.files import STANDARD, check_input, check_output, opened
-from server.cli.input_format import check_document_output, input_format
+from bundle.loading import Bundle, load_bundle
+from server.cli.files import STANDARD, check_document_output, check_input, check_output, input_format, opened
 from server.cli.offline_options import OfflineOptions, check_document_options, check_line_options
-from server.cli.option_flags import with_options
+from server.cli.one_line_errors import WRONG_USE, failure, flag_problems
 from server.cli.translate.lines import translate_file
 from server.cli.translate.stats import OfflineStats
 from server.documents.formats.options import MAX_READING_SPEED, READING_SPEED, FormatOptions, split_columns
+from server.documents.formats.registry import DocumentFormat
 from server.interface.decoding_options import DecodingOptions
-from server.operations.defaults import DEFAULT_MODEL
+from server.interface.option_table import bounds, section
+from server.operations.bundle_search import bundle_folders
+from server.operations.defaults import DEFAULT_MODEL, DEFAULT_PIVOT
+from server.translation.pipeline import Pipeline
+from server.translation.router import Router
 from server.workers.cache import DEFAULT_MAX_SENTENCES
+
+
+@dataclass(frozen=True, slots=True)
+class _NotStarted:
+    """A bundle in the place of its pipeline: routes are found by manifests alone, before engines start."""
+
+    bundle: Bundle
+
+
+def chosen_bundles(folder: Path, source: str | None, target: str | None) -> list[Bundle]:
+    """Return the bundle for this pair of languages, or two through the pivot language.
+
+    `folder` is a bundle or contains bundles. Without a source language, a model of several serves if it does not read
+    which one a text is in. Raises `BundleError`, and `UnsupportedPair` with the available pairs.
+    """
+    bundles = [load_bundle(each) for each in bundle_folders([folder])]
+    router = Router([cast(Pipeline, _NotStarted(bundle)) for bundle in bundles], DEFAULT_PIVOT)
+    route = (router.from_any_language(target) if source is None else None) or router.find(source, target)
+    return [step.pipeline.bundle for step in route.steps]
+
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def with_options(options: type[DecodingOptions]) -> Callable[[Command], Command]:
+    """Give a command a flag for each field of `options`. The command receives their values as `decoding`.
+
+    Flags have the types, ranges, defaults and descriptions of the fields, and the sections of the reference page.
+    """
+    flags = [_flag(name, field) for name, field in options.model_fields.items()]
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def call(**values: object) -> None:
+            given = {flag.name: values.pop(flag.name) for flag in flags}
+            try:
+                decoding = options.given({name: value for name, value in given.items() if value is not None})
+            except ValidationError as error:
+                raise failure(flag_problems(error.errors(), "kvasir translate"), WRONG_USE) from error
+            command(**values, decoding=decoding)
+
+        parameters = [each for each in inspect.signature(command).parameters.values() if each.name != "decoding"]
+        parameters += flags
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        call.__annotations__ = {each.name: each.annotation for each in parameters}
+        return call  # type: ignore[return-value]  # it takes the flags in place of `decoding`
+
+    return decorate
+
+
+def _flag(name: str, field: FieldInfo) -> inspect.Parameter:
+    lower, upper = bounds(field)
+    description = field.description or ""
+    option = typer.Option(
+        min=lower,
+        max=upper,
+        help=f"{description[:1].upper()}{description[1:]}.",
+        rich_help_panel=section(name, field),
+        show_default=field.default is not False,
+    )
+    default = None if field.default == () else field.default
+    annotation = Annotated[_flag_type(field.annotation), option]  # type: ignore[valid-type]  # known at run time only
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _flag_type(annotation: object) -> object:
+    """Return the type of a flag: a list, which may be repeated, for a tuple; the first type of a union."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _flag_type(arguments[0])
+    if origin in (Union, UnionType):
+        first = next(each for each in arguments if each is not NoneType)
+        return Union[_flag_type(first), None]  # noqa: UP007 - known at run time only
+    if origin is tuple:
+        return Union[list[_flag_type(arguments[0])], None]  # type: ignore[misc]  # noqa: UP007 - the same
+    return annotation
 
 
 @with_options(DecodingOptions)
@@ -97,6 +184,19 @@ def translate(
             help="Write a JSON object for each line, with scores, alternatives and details.",
         ),
     ] = False,
+    memory: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Translation memory: .tmx, .tsv or .po. Its sentences are not decoded."),
+    ] = None,
+    memory_threshold: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=100,
+            help="Least score of similar sentences that are used; by default 75.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     decoding: DecodingOptions,
 ) -> None:
@@ -114,6 +214,16 @@ def translate(
     else:
         check_line_options(options)
     bundles = chosen_bundles(model, source, target)
+    with _imported(memory, source, target) as memory_file:
+        options = replace(options, memory_file=memory_file, memory_threshold=memory_threshold)
+        result = _translated(bundles, source_file, output, kind, options)
+    if stats is not None:
+        stats.write_text(json.dumps(_as_json(result), indent=2) + "\n", encoding="utf-8")
+
+
+def _translated(
+    bundles: Sequence[Bundle], source_file: str, output: str, kind: DocumentFormat | None, options: OfflineOptions
+) -> OfflineStats:
     if kind is not None:
         from server.cli.translate.documents import translate_document_file
 
@@ -123,8 +233,23 @@ def translate(
     else:
         with opened(source_file, "rb") as lines, opened(output, "wb") as translations, _progress("lines") as advance:
             result = translate_file(bundles, lines, translations, options, advance)
-    if stats is not None:
-        stats.write_text(json.dumps(_as_json(result), indent=2) + "\n", encoding="utf-8")
+    return result
+
+
+@contextmanager
+def _imported(memory: Path | None, source: str | None, target: str | None) -> Iterator[Path | None]:
+    """Yield a temporary store with the translation memory of a file."""
+    if memory is None:
+        yield None
+        return
+    from server.memory.jobs import import_file
+    from server.memory.store import MemoryStore
+
+    with tempfile.TemporaryDirectory() as folder:
+        store = MemoryStore(Path(folder) / "memory")
+        import_file(store, memory, source=source, target=target)
+        store.close()  # worker processes open it again
+        yield store.path
 
 
 def _captions(stats: OfflineStats) -> str:

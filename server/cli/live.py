@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from server.cli.bundle_choice import chosen_bundles
+from server.cli.command import chosen_bundles
 from server.interface.decoding_options import MAX_BEAM_SIZE
 from server.interface.errors import UnsupportedPair
 from server.live.policies import DEFAULT_POLICY, PolicyName

@@ -1,10 +1,12 @@
 """Options of `kvasir translate`, and those that a kind of input cannot have."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from server.documents.formats.options import NO_FORMAT_OPTIONS, FormatOptions
 from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
 from server.interface.errors import InvalidRequest
+from server.translation.types import MemoryLookup
 from server.workers.cache import DEFAULT_MAX_SENTENCES
 
 # Options whose results only JSON can contain.
@@ -31,6 +33,18 @@ class OfflineOptions:
     cache_sentences: int = DEFAULT_MAX_SENTENCES  # 0 disables the cache
     as_json: bool = False
     format_options: FormatOptions = NO_FORMAT_OPTIONS
+    memory_file: Path | None = None  # of a store whose memories are looked in
+    memory_threshold: int | None = None
+
+    def memory(self) -> MemoryLookup | None:
+        """Open the translation memories; to be called in the process that uses them."""
+        if self.memory_file is None:
+            return None
+        from server.memory.store import DEFAULT_THRESHOLD, Lookup, MemoryStore  # only where there is one
+
+        store = MemoryStore(self.memory_file)
+        threshold = DEFAULT_THRESHOLD if self.memory_threshold is None else self.memory_threshold
+        return Lookup(store, tuple(store.memories("", 0, 1)[0]), threshold)
 
 
 def check_document_options(options: OfflineOptions) -> None:

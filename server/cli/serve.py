@@ -1,48 +1,25 @@
-"""Start of the application under uvicorn, and its shutdown without lost responses."""
+"""`kvasir serve`: sockets, models, then the application, imported while the models are loaded."""
 
-import asyncio
 import contextlib
+import importlib
 import logging
-import math
 import os
 import signal
 import socket
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-import uvicorn
-from fastapi import FastAPI
-
-from bundle.loading import Bundle
-from kernels.onnx_registration import running_kernels
-from server.cli.admin_server import AdminServer, bound_admin_socket
-from server.cli.listening import address_of, bound_sockets, bound_unix_socket
+from server.cli.listening import bound_sockets, bound_unix_socket
 from server.cli.tls import TlsCertificate
-from server.http.app import create_app
-from server.http.connection import ConnectionLimits, limited_connection
-from server.http.connection_table import ConnectionTable, connection_table
-from server.http.middleware.forwarded_headers import ForwardedHeaders
-from server.http.state import ServerState
-from server.interface.engine_client import EngineClient
-from server.interface.errors import Draining
-from server.operations.event_loop import collect_when_idle, defer_full_collections
 from server.operations.log_lines import configure_logging
 from server.operations.metrics import Metrics
-from server.operations.model_loading import open_engines
-from server.operations.network import is_loopback
-from server.operations.settings import Settings, unknown_variables
+from server.operations.models import open_engines
+from server.operations.settings import Settings, is_loopback, unknown_variables
 
 _log = logging.getLogger("kvasir")
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_MAX_HEAD_BYTES = 64 * 1024
-_MAX_MESSAGE_BYTES = 256 * 1024  # of a WebSocket: all characters that may wait for their translation
-_MAX_ADMIN_CONNECTIONS = 32
-_SWITCH_SECONDS = 0.001
-_FETCH_SECONDS = 0.05  # between looks at the documents that clients may still fetch
-_CLOSE_SECONDS = 1  # for requests and connections after the drain
+_APPLICATION = "server.cli.draining_server"
 
 
 def serve(settings: Settings) -> int:
@@ -73,67 +50,28 @@ def serve(settings: Settings) -> int:
         observer = Metrics()
         if certificate is not None:
             observer.watch_certificate(certificate.expiry_seconds)
-        engines = open_engines(settings, observer)
+        engines = open_engines(settings, observer, meanwhile=lambda: importlib.import_module(_APPLICATION))
         for engine in engines:  # the application has closed them unless it could not start
             stack.callback(engine.close)
         stack.enter_context(_temporary_files_in(settings.documents_folder))
-        return _serve(settings, engines, observer, sockets, certificate, admin_socket)
+        from server.cli.draining_server import run_server
+
+        return run_server(settings, engines, observer, sockets, certificate, admin_socket)
 
 
-def _serve(
-    settings: Settings,
-    engines: Sequence[EngineClient],
-    observer: Metrics,
-    sockets: list[socket.socket],
-    certificate: TlsCertificate | None,
-    admin_socket: socket.socket | None,
-) -> int:
-    names = [engine.bundle.config.name for engine in engines]
-    _log.info("models loaded", extra={"models": names, "kernels": running_kernels()})
-    for engine in engines:
-        _log_card(engine.bundle)
-    app = create_app(settings, engines, observer)
-    table = connection_table()
-    defer_full_collections()
-    # A thread that computes gives the interpreter to the event loop after this time. With Python's 5 ms, a request with
-    # ten system calls waits for 50 ms.
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    config = uvicorn.Config(
-        ForwardedHeaders(app, settings.trusted_proxies),
-        proxy_headers=False,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=_CLOSE_SECONDS,
-        http=limited_connection(
-            _connection_limits(settings),
-            observer,
-            table,
-            for_pages=bool(settings.cors_origins),
-            websocket_paths=(b"/v1/live",) if "live" in settings.protocols else (),
-        ),
-        ws="websockets-sansio",
-        ws_max_size=_MAX_MESSAGE_BYTES,
-        ws_per_message_deflate=False,  # a message is a line
-        ssl_context_factory=None if certificate is None else lambda *_: certificate.context,
-    )
-    admin = None
-    if admin_socket is not None:
-        admin_table = ConnectionTable(_MAX_ADMIN_CONNECTIONS, num_reserved=_MAX_ADMIN_CONNECTIONS)
-        http = limited_connection(_connection_limits(settings), observer, admin_table)
-        admin = AdminServer(app.state.server, admin_socket, http)
-    server = _DrainingServer(config, app, certificate, admin)
-    server.run(sockets)
-    return 1 if server.num_lost else 0
-
-
-def _log_card(bundle: Bundle) -> None:
-    """Log the purpose and the quality that the model card states, if it states any."""
-    card = bundle.card
-    if card.purpose or card.quality:
-        bleu = "; ".join(f"{each.data}: {each.bleu:.1f}" for each in card.quality)
-        message = "demonstration model" if card.is_demonstration else "model card"
-        _log.info(message, extra={"model": bundle.config.name, "purpose": card.purpose, "bleu": bleu})
+def bound_admin_socket(settings: Settings, stack: contextlib.ExitStack) -> socket.socket | None:
+    """Return the socket for administration, closed with the stack, or None."""
+    if settings.admin_socket is not None:
+        bound = bound_unix_socket(settings.admin_socket)
+        settings.admin_socket.chmod(0o600)  # without keys, the owner of the socket is the administrator
+        stack.callback(settings.admin_socket.unlink, missing_ok=True)
+    elif settings.admin_port is not None:
+        bound, *others = bound_sockets(settings.admin_host, settings.admin_port)
+        for other in others:
+            other.close()
+    else:
+        return None
+    return stack.enter_context(bound)
 
 
 @contextlib.contextmanager
@@ -146,127 +84,3 @@ def _temporary_files_in(folder: Path | None) -> Iterator[None]:
         yield
     finally:
         tempfile.tempdir = before
-
-
-def _connection_limits(settings: Settings) -> ConnectionLimits:
-    return ConnectionLimits(
-        max_head_bytes=_MAX_HEAD_BYTES,
-        head_seconds=settings.header_timeout_seconds,
-        body_seconds=settings.body_timeout_seconds,
-        write_seconds=settings.write_timeout_seconds,
-    )
-
-
-class _DrainingServer(uvicorn.Server):
-    """uvicorn's server, draining on the first signal: it rejects new requests and finishes running ones.
-
-    The second signal ends running requests with an error. The port stays open, so that probes and late requests receive
-    a response instead of a refused connection.
-    """
-
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        app: FastAPI,
-        certificate: TlsCertificate | None,
-        admin: AdminServer | None = None,
-    ) -> None:
-        super().__init__(config)
-        self._app = app
-        self._state: ServerState = app.state.server
-        self._certificate = certificate
-        self._admin = admin
-        self._reloading: asyncio.Task[None] | None = None
-        self._background: list[asyncio.Task[object]] = []
-        self._ending: asyncio.Task[None] | None = None
-        self._was_urged = asyncio.Event()
-        self.num_lost = 0
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Handle signals in the event loop. uvicorn's own handlers end the process by the signal, not with 0."""
-        loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
-            loop.add_signal_handler(number, self._on_signal)
-        loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
-        try:
-            yield
-        finally:
-            for number in (*_SIGNALS, signal.SIGHUP):
-                loop.remove_signal_handler(number)
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start listening. The address is the last line logged before requests."""
-        await super().startup(sockets)
-        if self.started and sockets:
-            if self._certificate is not None:
-                self._background.append(asyncio.create_task(self._certificate.watch()))
-            state = self._state
-            collecting = collect_when_idle(lambda: state.is_idle, lambda: state.is_light)
-            self._background.append(asyncio.create_task(collecting))
-            has_tls = self._certificate is not None
-            if self._admin is not None:
-                await self._admin.start()
-            _log.info("listening", extra={"url": address_of(sockets[0], has_tls=has_tls)})
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Close connections and listening sockets, those for administration included."""
-        if self._admin is not None:
-            await self._admin.stop()
-        await super().shutdown(sockets)
-
-    def _on_hangup(self) -> None:
-        if self._state.router is not None and not self._state.draining:
-            self._reloading = asyncio.create_task(self._reload())
-
-    async def _reload(self) -> None:
-        with contextlib.suppress(Draining):  # a signal to end came first
-            await self._state.models.reload()
-
-    def _on_signal(self) -> None:
-        if self._ending is None:
-            self._ending = asyncio.create_task(self._drain_and_exit())
-        elif not self._was_urged.is_set():
-            self._was_urged.set()
-        else:
-            self.should_exit = self.force_exit = True
-
-    async def _drain_and_exit(self) -> None:
-        state = self._state
-        state.draining = True
-        state.models.stopped.set()
-        state.live.end_all("draining")
-        _log.info("draining", extra={"requests": state.num_in_flight, "documents": state.documents.num_unfinished})
-        drained, urged = asyncio.create_task(self._drain()), asyncio.create_task(self._was_urged.wait())
-        await asyncio.wait(
-            {drained, urged}, timeout=state.settings.drain_timeout_seconds, return_when=asyncio.FIRST_COMPLETED
-        )
-        num_requests, num_documents = state.num_in_flight, state.documents.num_unfinished
-        if drained.done() and num_requests:  # refusals, and answers about documents, that have just begun
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(state.idle.wait(), _CLOSE_SECONDS)
-                num_requests = 0
-        drained.cancel()
-        urged.cancel()
-        self.num_lost = num_requests + num_documents
-        unfetched = state.documents.num_awaited
-        lost = {"lost": num_requests, "lost_documents": num_documents, "unfetched_documents": unfetched}
-        _log.log(logging.WARNING if self.num_lost else logging.INFO, "drained", extra=lost)
-        if num_requests:
-            # Closing the engines answers the waiting requests with an error; uvicorn would drop them.
-            for engine in state.engines:
-                await asyncio.to_thread(engine.close)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(state.idle.wait(), _CLOSE_SECONDS)
-        self.should_exit = True
-
-    async def _drain(self) -> None:
-        # HTTP requests first: some are accepted and not yet submitted to an engine.
-        if self._state.num_in_flight:
-            await self._state.idle.wait()
-        documents = self._state.documents
-        await documents.finish()
-        while documents.num_awaited:  # noqa: ASYNC110 - clients fetch them, or stop asking
-            await asyncio.sleep(_FETCH_SECONDS)
-        for engine in self._state.engines:
-            await engine.drain(math.inf)

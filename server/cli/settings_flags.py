@@ -14,6 +14,7 @@ from server.operations.settings import ENVIRONMENT_PREFIX, Settings
 
 _WORDS: dict[object, str] = {str: "TEXT", int: "NUMBER", float: "NUMBER", Path: "PATH", bool: "true|false"}
 _MAX_HELP_COLUMNS = 110
+_MAX_CHOICES = 6  # of a flag that has them in its line of help
 _NAMES = "names"
 _NAMES_HELP = (
     "Model to serve: a language pair (en-fr), a name of the hub, a URL, a folder or an archive. It is downloaded and "
@@ -84,7 +85,7 @@ def _metavar(annotation: object) -> str:
     if origin in (Annotated, list):
         return _metavar(arguments[0])
     if origin is Literal:
-        return "|".join(map(str, arguments))
+        return "|".join(map(str, arguments)) if len(arguments) <= _MAX_CHOICES else "NAME"
     return _WORDS[annotation]
 
 

@@ -8,8 +8,7 @@ from itertools import accumulate
 from server.documents.report import DocumentReport
 from server.documents.rewriting import Translate
 from server.text.language_tags import match_language
-from server.text.segmentation.clauses import longest_piece
-from server.text.segmentation.sentences import sentences
+from server.text.segmentation.sentences import longest_piece, sentences
 from server.translation.service import AUTO, TranslationOutcome, TranslationService
 from server.translation.types import TranslationRequest
 

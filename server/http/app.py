@@ -13,15 +13,16 @@ from fastapi_offline import FastAPIOffline
 
 from server.documents.input.limits import MEGABYTE
 from server.http.middleware.body import BodyLimits
-from server.http.middleware.dispatch import ProtocolDispatch
 from server.http.middleware.gate import (
     Admission,
     Check,
     Gate,
     Hosts,
     Keys,
+    ProtocolDispatch,
     Turns,
     Uploads,
+    check_head,
     default_hosts,
     origin_pattern,
     unread_share,
@@ -32,14 +33,13 @@ from server.http.monitoring import health_router, metrics_router
 from server.http.page import routes as page
 from server.http.protocols.protocol import Protocol
 from server.http.protocols.registry import PROTOCOLS, error_formats
-from server.http.requests.api_keys import key_in_body
-from server.http.responses.descriptions import Descriptions
+from server.http.requests.admission import key_in_body
 from server.http.responses.errors import install_error_handlers
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
 from server.operations.event_loop import watch_event_loop
 from server.operations.metrics import Metrics
-from server.operations.model_loading import open_engines
+from server.operations.models import open_engines
 from server.operations.settings import Settings
 from server.text.language_identifier import load_identifier
 
@@ -74,7 +74,7 @@ def create_app(
             await server.documents.remove_abandoned()
             server.open(opened)
             tasks = [
-                asyncio.create_task(watch_event_loop(server.metrics.loop_lagged)),
+                asyncio.create_task(watch_event_loop(server.metrics.loop_lag_seconds.observe)),
                 asyncio.create_task(server.models.unload_idle()),
                 asyncio.create_task(server.live.watch()),
             ]
@@ -97,7 +97,7 @@ def create_app(
     telemetry = {"tracing": False, "metrics": False, "logs": False}  # looked up for each request; Kvasir has its own
     app = FastAPIOffline(None, None, title="Kvasir", description=_DESCRIPTION, lifespan=lifespan, telemetry=telemetry)
     app.state.server = server
-    app.state.descriptions = Descriptions(app)
+    app.state.descriptions = {}  # by the path below which a proxy serves
     app.router.routes[:] = [route for route in app.router.routes if getattr(route, "path", "") != app.openapi_url]
     protocols = [PROTOCOLS[name] for name in settings.protocols]
     formats = error_formats(protocols)
@@ -117,6 +117,7 @@ def create_app(
     admission = Admission(server, protocols)
     by_rules = [protocol for name, protocol in PROTOCOLS.items() if name in settings.protocols]
     checks: list[Check] = [
+        check_head,
         Hosts(settings.allowed_hosts or default_hosts(settings.host), settings.cors_origins),
         Turns(settings.max_queue_seconds),
         unread_share(server.unread),

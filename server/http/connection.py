@@ -1,104 +1,140 @@
-"""HTTP connections: uvicorn's, with limits of size and time, and error responses below the application."""
+"""HTTP connections: uvicorn's, with limits of number, size and time, and error responses below the application."""
 
 import asyncio
 import logging
+import resource
 import select
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from enum import Enum
+import time
+from collections.abc import Iterator
 from functools import partial
+from http import HTTPStatus
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
 
 import httptools
+from starlette.exceptions import HTTPException
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from server.http.connection_table import ConnectionTable
-from server.http.rejections import MALFORMED, TOO_MANY_CONNECTIONS, Rejection, as_bytes, rejection_of_head, too_long
 from server.http.requests.disconnect import CONNECTION, LossReport
+from server.http.responses.errors import NATIVE, http_error_response
+from server.http.web_socket import LimitedWebSocket
 from server.operations.metrics import Metrics
+from server.operations.settings import Settings
 
 _log = logging.getLogger("kvasir.request")
 
 _PIECE_BYTES = 16 * 1024  # fed to the parser at once; the size of a head is checked between pieces
 _MIN_BODY_BYTES_PER_SECOND = 10_000
-# A body in chunks of one byte has five bytes of framing for each of its own.
-_MAX_FRAMING_RATIO = 8
+_MAX_FRAMING_RATIO = 8  # a body in chunks of one byte has five bytes of framing for each of its own
 _ANSWERED_BEYOND_LIMIT = (b"/health/live", b"/health/ready", b"/metrics")
 _UPGRADE_HEADERS = (b"upgrade", b"http2-settings")
-_WATCH_SECONDS = 0.5  # between looks at a client whose requests wait
+_WEBSOCKET_PATH = b"/v1/live"
+_SWEEP_SECONDS = 0.25  # between looks at all connections
+_SWEPT_AT_ONCE = 500  # in one iteration of the event loop
+_LOG_SECONDS = 5.0
+_MAX_HEAD_BYTES = 64 * 1024  # of request line and headers together, and again of trailers and chunk extensions
+_TOO_LONG = f"address and headers, or trailers, must have at most {_MAX_HEAD_BYTES} bytes; send texts in the body"
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
-    """Size and time limits of one connection.
+class ConnectionTable:
+    """Open connections, of which `max_busy` may have a request in progress, and a watch over the time of each.
 
-    `max_head_bytes` holds for request line and headers together, and again for trailers and chunk extensions.
-    `body_seconds` grows with the bytes received. `write_seconds` is the time without progress of a response.
+    `num_reserved` more may be open, for health probes, for metrics and for the refusal of all other requests. Beyond
+    that, each new connection closes the one that has been idle for longest, or is refused. A connection is idle
+    until it has sent the head of a request.
     """
 
-    max_head_bytes: int
-    head_seconds: float
-    body_seconds: float
-    write_seconds: float
+    def __init__(self, max_busy: int, num_reserved: int) -> None:
+        self.max_busy, self._max_open = max_busy, max_busy + num_reserved
+        self._open: set[LimitedConnection] = set()
+        self._idle: dict[LimitedConnection, None] = {}  # the first has been idle for longest
+        self._num_closed, self._next_log = 0, 0.0
+        self._is_watching = False
 
+    @classmethod
+    def of_process(cls) -> "ConnectionTable":
+        """Return a table for the descriptors that are left, after raising their limit as far as the process may.
 
-class _Phase(Enum):
-    IDLE = "idle"
-    HEAD = "head"
-    BODY = "body"
+        An eighth of all is for files and processes, and another for connections without a request.
+        """
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        limit = 1 << 20 if hard == resource.RLIM_INFINITY else min(hard, 1 << 20)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+        num_used, reserve = sum(1 for _ in Path("/dev/fd").iterdir()), min(max(limit // 8, 16), 2048)
+        return cls(max(limit - num_used - 2 * reserve, 8), reserve)
 
+    def add(self, connection: "LimitedConnection") -> bool:
+        """Add a new connection. Return whether there is room for it."""
+        if len(self._open) >= self._max_open:
+            self._num_closed += 1
+            if (now := time.monotonic()) >= self._next_log:
+                fields = {"closed": self._num_closed, "limit": self.max_busy}
+                _log.warning("connections closed: no file descriptors for more", extra=fields)
+                self._num_closed, self._next_log = 0, now + _LOG_SECONDS
+            if (oldest := next(iter(self._idle), None)) is None:
+                return False
+            self.remove(oldest)
+            oldest.transport.abort()  # without waiting for its client to read
+        self._open.add(connection)
+        self._idle[connection] = None
+        if not self._is_watching:
+            self._is_watching = True
+            connection.loop.call_later(_SWEEP_SECONDS, self._sweep, connection.loop, iter(()))
+        return True
 
-class LimitedWebSocket(WebSocketsSansIOProtocol):
-    """uvicorn's WebSocket, which takes the place of a connection in its table."""
+    def set_idle(self, connection: "LimitedConnection", *, is_idle: bool) -> None:
+        """Note that a connection waits for a request, or works on one."""
+        self._idle.pop(connection, None)
+        if is_idle and connection in self._open:
+            self._idle[connection] = None
 
-    on_lost: Callable[[], None] | None = None
+    def remove(self, connection: "LimitedConnection") -> None:
+        """Remove a closed connection."""
+        self._open.discard(connection)
+        self._idle.pop(connection, None)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Free the place."""
-        super().connection_lost(exc)
-        if self.on_lost is not None:
-            self.on_lost()
+    @property
+    def is_full(self) -> bool:
+        """Whether as many connections as may have a request in progress."""
+        return len(self._open) - len(self._idle) >= self.max_busy
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop, remaining: Iterator["LimitedConnection"]) -> None:
+        """Check the time of connections. One timer for all of them costs a request less than timers of its own."""
+        if batch := list(islice(remaining, _SWEPT_AT_ONCE)):
+            for connection in self._open.intersection(batch):
+                connection.check_time(loop.time())
+            loop.call_soon(self._sweep, loop, remaining)
+        elif self._open:
+            loop.call_later(_SWEEP_SECONDS, self._sweep, loop, iter(list(self._open)))
+        else:
+            self._is_watching = False
 
 
 class LimitedConnection(HttpToolsProtocol):
-    """uvicorn's connection with `limits`. Subclasses made by `limited_connection` have values for these attributes."""
+    """uvicorn's connection with limits. uvicorn calls it with the other arguments; see `functools.partial`."""
 
-    limits: ConnectionLimits
-    metrics: Metrics
-    table: ConnectionTable
-    for_pages: bool
-    websocket_paths: Collection[bytes]
-
-    _phase = _Phase.IDLE
-    _num_received = 0  # bytes since the connection was opened
-    _framing_bytes = 0  # of the current head, or of the current body's framing
-    _body_bytes = 0
-    _has_boundary = False  # the current piece begins a message or ends its head
-    _has_ignored_upgrade = False
-    _unparsed = b""  # received behind requests that wait for their turn
-    _running: RequestResponseCycle | None = None  # `cycle` may be one that waits behind it
-    _rejection: Rejection | None = None
-    _is_rejected = False
-    _read_timer: asyncio.TimerHandle | None = None
-    _read_began = 0.0
-    _write_timer: asyncio.TimerHandle | None = None
-    _unsent_bytes = 0  # when the write timer was last started
-    _watch_timer: asyncio.TimerHandle | None = None
-    _socket: LimitedWebSocket | None = None  # that the connection has become
+    def __init__(self, settings: Settings, metrics: Metrics, table: ConnectionTable, **others: Any) -> None:  # noqa: ANN401
+        super().__init__(**others)
+        self._settings, self._metrics, self._table = settings, metrics, table
+        self._loss = LossReport()
+        self._running: RequestResponseCycle | None = None  # `cycle` may be one that waits behind it
+        self._unparsed = b""  # received behind requests that wait for their turn
+        self._has_received = self._is_rejected = self._has_ignored_upgrade = False
+        self._unsent, self._sent_last = 0, 0.0
+        self._socket: LimitedWebSocket | None = None  # that the connection has become
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start waiting for a request."""
         super().connection_made(transport)
-        self._loss = LossReport()
-        self._enter(_Phase.HEAD)
-        if not self.table.add(self):
+        self._client_field: dict[str, object] = {"client": self.client[0] if self.client else ""}
+        self._enter("head")
+        if not self._table.add(self):
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timers, and end the request in progress: uvicorn ends the last one, which may wait behind it."""
-        for timer in (self._read_timer, self._write_timer, self._watch_timer):
-            _cancel(timer)
-        self.table.remove(self)
+        """End the request in progress: uvicorn ends the last one, which may wait behind it."""
+        self._table.remove(self)
         super().connection_lost(exc)
         if self._running is not None:
             self._running.disconnected = True
@@ -108,24 +144,17 @@ class LimitedConnection(HttpToolsProtocol):
         self.pipeline.clear()
         self.cycle = self.scope = self._running = None  # type: ignore[assignment]
 
-    def close_idle(self) -> None:
-        """Close the connection, which has no request in progress, without waiting for its client to read."""
-        self.transport.abort()
-
     def data_received(self, data: bytes) -> None:
-        """Feed the parser in small pieces, so that a head over the limit is rejected before it is gathered."""
-        self._num_received += len(data)
-        _cancel(self.timeout_keep_alive_task)
-        if self._phase is _Phase.IDLE:
-            self._enter(_Phase.HEAD)
-        self._parse(self._unparsed + data if self._unparsed else data)
-
-    def _parse(self, data: bytes) -> None:
         """Parse what was received, up to requests that wait for their turn. The rest is parsed when they are answered.
 
         A client that sends requests faster than it reads the responses must not fill the memory.
         """
-        self._unparsed = b""
+        self._has_received = True
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+        if self._phase == "idle":
+            self._enter("head")
+        data, self._unparsed = self._unparsed + data, b""
         for start in range(0, len(data), _PIECE_BYTES):
             if self._is_rejected or self.transport.is_closing():
                 return
@@ -134,62 +163,43 @@ class LimitedConnection(HttpToolsProtocol):
                 return
             if self.pipeline:
                 self._unparsed = data[start:]
-                self._pause_reading()
+                self.flow.pause_reading()
                 return
             self._feed(data[start : start + _PIECE_BYTES])
 
-    def _pause_reading(self) -> None:
-        """Read no more until requests are answered. The event loop then misses the end of the connection."""
-        self.flow.pause_reading()
-        if self._watch_timer is None:
-            self._watch_timer = self.loop.call_later(_WATCH_SECONDS, self._watch)
-
-    def _watch(self) -> None:
-        self._watch_timer = None
-        if self.flow.read_paused and not self.transport.is_closing():
-            ends = select.poll()
-            ends.register(self.transport.get_extra_info("socket").fileno(), select.POLLRDHUP)
-            if ends.poll(0):
-                self.transport.abort()
-            else:
-                self._pause_reading()
-
     def _feed(self, piece: bytes) -> None:
-        framing_before, body_before = self._framing_bytes, self._body_bytes
-        self._has_boundary = False
+        """Parse a piece, so small that a head over the limit is rejected before it is gathered."""
+        self._has_boundary, num_body = False, self._num_body
         try:
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade as upgrade:
             rest = piece[upgrade.args[0] :]
-            if self._opens_websocket:
-                self._become_websocket(rest)
-            else:
-                self._feed_without_upgrade(rest)
+            self._become_websocket(rest) if self._opens_websocket else self._feed_without_upgrade(rest)
             return
-        except httptools.HttpParserError:
-            self._reject(self._rejection or MALFORMED)
+        except httptools.HttpParserError as error:
+            cause = error.__context__
+            self._reject(cause if isinstance(cause, HTTPException) else HTTPException(400, "not valid HTTP/1.1"))
             return
         if not self._has_boundary:
-            self._framing_bytes = framing_before + len(piece) - (self._body_bytes - body_before)
-        allowed = self.limits.max_head_bytes + _MAX_FRAMING_RATIO * self._body_bytes
-        if self._phase is not _Phase.IDLE and self._framing_bytes > allowed:
-            self._reject(too_long(self.limits.max_head_bytes, is_trailer=self._phase is _Phase.BODY))
+            self._num_framing += len(piece) - (self._num_body - num_body)
+        if self._num_framing > _MAX_HEAD_BYTES + _MAX_FRAMING_RATIO * self._num_body:
+            self._reject(HTTPException(431, _TOO_LONG))
 
     @property
     def _opens_websocket(self) -> bool:
         """Whether the request asks for a WebSocket where there is one, and no other is in progress."""
         wants = any(name == b"upgrade" and value.lower() == b"websocket" for name, value in self.headers)
-        is_served = self.ws_protocol_class is not None and self.url.partition(b"?")[0] in self.websocket_paths
-        return wants and is_served and self._running is None and not self.pipeline
+        is_served = self.url.partition(b"?")[0] == _WEBSOCKET_PATH and "live" in self._settings.protocols
+        is_alone = self._running is None and not self.pipeline
+        return wants and is_served and is_alone and self.ws_protocol_class is not None
 
     def _become_websocket(self, rest: bytes) -> None:
-        """Leave the connection to a WebSocket, whose own limits hold from now on."""
-        for timer in (self._read_timer, self._write_timer, self._watch_timer):
-            _cancel(timer)
+        """Leave the connection to a WebSocket, whose own limits hold from now on, and that of unread responses."""
         self.connections.discard(self)
         self._socket = socket = LimitedWebSocket(self.config, self.server_state, self.app_state)
-        socket.on_lost = partial(self.table.remove, self)
-        self.table.set_idle(self, is_idle=False)
+        socket.on_lost = partial(self._table.remove, self)
+        self._enter("idle")
+        self._table.set_idle(self, is_idle=False)
         head = [b"%s %s HTTP/1.1" % (self.parser.get_method(), self.url)]
         head += [b"%s: %s" % header for header in self.headers]
         self.transport.set_protocol(socket)
@@ -201,15 +211,13 @@ class LimitedConnection(HttpToolsProtocol):
 
         httptools reads no body after the head of an upgrade.
         """
-        method = self.parser.get_method()
-        if method == b"CONNECT":
-            self._reject(Rejection(405, "method_not_allowed", "method CONNECT is not allowed"))
+        if (method := self.parser.get_method()) == b"CONNECT":
+            self._reject(HTTPException(405))
             return
         lines = [b"%s %s HTTP/1.1" % (method, self.url)]
         for name, value in self.headers:
             if name == b"connection":
-                tokens = [token.strip() for token in value.split(b",")]
-                value = b", ".join(token for token in tokens if token.lower() not in _UPGRADE_HEADERS)
+                value = b",".join(each for each in value.split(b",") if each.strip().lower() not in _UPGRADE_HEADERS)
             if name not in _UPGRADE_HEADERS and (value or name != b"connection"):
                 lines.append(b"%s: %s" % (name, value))
         self._has_ignored_upgrade = False
@@ -221,151 +229,101 @@ class LimitedConnection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin a new head."""
         super().on_message_begin()
-        self._enter(_Phase.HEAD)
-
-    def on_url(self, url: bytes) -> None:
-        """Add to the request target."""
-        self._framing_bytes += len(url)
-        super().on_url(url)
+        if self._phase != "head" or self._num_framing:
+            self._enter("head")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header. Trailers are ignored: headers must not change after the application has read them."""
-        self._framing_bytes += len(name) + len(value)
-        if self._phase is _Phase.HEAD:
+        if self._phase == "head":
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Start the request, unless its head is rejected or it is parsed again without its upgrade."""
-        version, max_bytes = self.parser.get_http_version(), self.limits.max_head_bytes
-        self._rejection = rejection_of_head(version, self.url, self.headers, max_bytes)
-        if self._rejection is None and self.table.is_full and self.url not in _ANSWERED_BEYOND_LIMIT:
-            self._rejection = TOO_MANY_CONNECTIONS
-        if self._rejection is not None:
-            raise ValueError(self._rejection.message)
-        if self.parser.should_upgrade():
-            self._has_ignored_upgrade = True
-            return
-        self.scope["state"][CONNECTION] = self._loss
-        super().on_headers_complete()
-        if not self.pipeline:
-            self._running = self.cycle
-        self._enter(_Phase.BODY)
+        if len(self.url) >= _MAX_HEAD_BYTES:  # uvicorn reports one of 64 KB as malformed
+            raise HTTPException(431, _TOO_LONG)
+        if self._table.is_full and self.url not in _ANSWERED_BEYOND_LIMIT:
+            raise HTTPException(503, "the server has no file descriptors left; retry in a moment", {"Retry-After": "1"})
+        self._has_ignored_upgrade = self.parser.should_upgrade()
+        if not self._has_ignored_upgrade:
+            self.scope["state"][CONNECTION] = self._loss
+            super().on_headers_complete()
+            if not self.pipeline:
+                self._running = self.cycle
+            self._enter("body")
 
     def on_body(self, body: bytes) -> None:
         """Pass on a part of the body."""
-        self._body_bytes += len(body)
+        self._num_body += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
         """End the request's body."""
-        if self._has_ignored_upgrade:
-            return
-        self._phase = _Phase.IDLE
-        self._has_boundary = True
-        _cancel(self._read_timer)
-        super().on_message_complete()
-        self._note_idle()
+        if not self._has_ignored_upgrade:
+            self._enter("idle")
+            super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Go on with what waits, and watch the rest of the response, which may be unsent when the connection closes."""
+        """Go on with what waits."""
         self._running = self.pipeline[-1][0] if self.pipeline else None
         super().on_response_complete()
         if self._unparsed and not self.pipeline and not self.transport.is_closing():
-            self._parse(self._unparsed)
+            self.data_received(b"")
         if self.pipeline:  # uvicorn reads on after each response
-            self._pause_reading()
+            self.flow.pause_reading()
         self._note_idle()
-        if self.transport.get_write_buffer_size():
-            self._start_write_timer()
 
-    def pause_writing(self) -> None:
-        """Watch whether the response makes progress."""
-        super().pause_writing()
-        self._start_write_timer()
+    def _enter(self, phase: Literal["idle", "head", "body"]) -> None:
+        self._phase, self._read_began = phase, self.loop.time()
+        self._num_framing = self._num_body = 0  # bytes of the head or of the body's framing, and of the body
+        self._has_boundary = True  # the present piece has the beginning or the end of a head or a body
+        self._note_idle()
 
     def _note_idle(self) -> None:
-        self.table.set_idle(self, is_idle=self._running is None and self._phase is not _Phase.BODY)
+        self._table.set_idle(self, is_idle=self._running is None and self._phase != "body")
 
-    def _enter(self, phase: _Phase) -> None:
-        self._phase = phase
-        self._framing_bytes = self._body_bytes = 0
-        self._has_boundary = True
-        self._note_idle()
-        _cancel(self._read_timer)
-        self._read_began = self.loop.time()
-        seconds = self.limits.head_seconds if phase is _Phase.HEAD else self.limits.body_seconds
-        self._read_timer = self.loop.call_later(seconds, self._on_read_timeout)
-
-    def _on_read_timeout(self) -> None:
+    def check_time(self, now: float) -> None:
+        """End a connection whose client sends or reads too slowly, or has left the requests that wait."""
+        allowed = self._settings.header_timeout_seconds
+        if self._phase == "body":
+            allowed = self._settings.body_timeout_seconds + self._num_body / _MIN_BODY_BYTES_PER_SECOND
         if self.flow.read_paused:  # by the application, or by requests that wait for their turn
-            self._read_began = self.loop.time()
-        allowed = self.limits.head_seconds
-        if self._phase is _Phase.BODY:
-            allowed = self.limits.body_seconds + self._body_bytes / _MIN_BODY_BYTES_PER_SECOND
-        remaining = self._read_began + allowed - self.loop.time()
-        if remaining > 0:
-            self._read_timer = self.loop.call_later(remaining, self._on_read_timeout)
-            return
-        if not self._num_received:
-            self.transport.close()  # a connection opened in advance
-            return
-        message = f"the request's {self._phase.value} was not received in time; send it faster"
-        self._reject(Rejection(408, "request_timeout", message))
+            self._read_began = now
+            if self.pipeline:  # while it reads nothing, the event loop misses the end of a connection
+                ends = select.poll()
+                ends.register(self.transport.get_extra_info("socket").fileno(), select.POLLRDHUP)
+                if ends.poll(0):
+                    self.transport.abort()
+        elif self._phase != "idle" and now - self._read_began > allowed and not self._is_rejected:
+            if self._has_received:
+                message = f"the request's {self._phase} was not received in time; send it faster"
+                self._reject(HTTPException(408, message))
+            else:
+                self.transport.close()  # it was opened in advance
+        if (unsent := self.transport.get_write_buffer_size()) != self._unsent or not unsent:
+            self._unsent, self._sent_last = unsent, now
+        elif now - self._sent_last > self._settings.write_timeout_seconds:
+            self._metrics.aborted_connections.inc()
+            _log.warning("connection aborted: response not read", extra=self._client_field | {"unsent_bytes": unsent})
+            self.transport.abort()
 
-    def _start_write_timer(self) -> None:
-        _cancel(self._write_timer)
-        self._unsent_bytes = self.transport.get_write_buffer_size()
-        self._write_timer = self.loop.call_later(self.limits.write_seconds, self._on_write_timeout)
-
-    def _on_write_timeout(self) -> None:
-        unsent = self.transport.get_write_buffer_size()
-        if not unsent:
-            return
-        if unsent < self._unsent_bytes or (self.flow.write_paused is False and not self.transport.is_closing()):
-            self._start_write_timer()
-            return
-        self.metrics.connection_aborted()
-        fields = {"client": self._client_address, "unsent_bytes": unsent}
-        _log.warning("connection aborted: response not read", extra=fields)
-        self.transport.abort()
-
-    @property
-    def _client_address(self) -> str:
-        return self.client[0] if self.client else ""
-
-    def _reject(self, rejection: Rejection) -> None:
+    def _reject(self, error: HTTPException) -> None:
         """Answer with an error unless another response is due on this connection, and close it."""
         self._is_rejected = True
-        self.metrics.answered("unknown", rejection.status, "invalid", self.loop.time() - self._read_began)
-        fields = {"status": rejection.status, "code": rejection.code, "client": self._client_address}
+        self._metrics.answered("unknown", error.status_code, "invalid", self.loop.time() - self._read_began)
+        fields = self._client_field | {"status": error.status_code, "cause": error.detail}
         _log.info("request rejected before it was parsed", extra=fields)
-        _cancel(self._read_timer)
-        cycle = self._running
-        if cycle is not None:
-            if self._phase is not _Phase.BODY or cycle is not self.cycle or cycle.response_started:
+        if (cycle := self._running) is not None:
+            if self._phase != "body" or cycle is not self.cycle or cycle.response_started:
                 cycle.keep_alive = False  # the earlier response is finished first, and is the last one
                 self.pipeline.clear()
                 return
             cycle.disconnected = True
             cycle.message_event.set()
-        self.transport.write(as_bytes(rejection, for_pages=self.for_pages))
-        self._start_write_timer()
+        response = http_error_response(error, "CONNECT", NATIVE)
+        response.headers["Connection"] = "close"
+        if self._settings.cors_origins:  # the origin is unknown, and the response contains nothing secret
+            response.headers["Access-Control-Allow-Origin"] = "*"
+        status = b"HTTP/1.1 %d %s" % (error.status_code, HTTPStatus(error.status_code).phrase.encode())
+        headers = (b"%s: %s" % header for header in response.raw_headers)
+        self.transport.write(b"\r\n".join((status, *headers, b"", bytes(response.body))))
         self.transport.close()
-
-
-def _cancel(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()
-
-
-def limited_connection(
-    limits: ConnectionLimits,
-    metrics: Metrics,
-    table: ConnectionTable,
-    for_pages: bool = False,
-    websocket_paths: Collection[bytes] = (),
-) -> type[LimitedConnection]:
-    """Return the connection class for a server with these limits; with `for_pages`, web pages can read its errors."""
-    shared = {"limits": limits, "metrics": metrics, "table": table, "for_pages": for_pages}
-    shared["websocket_paths"] = websocket_paths
-    return type("LimitedConnection", (LimitedConnection,), shared)

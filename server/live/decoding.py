@@ -13,8 +13,8 @@ from server.interface.request import Completion, Request, SentenceParams, Timing
 from server.live.policies import Continuation
 from server.text.protection.word_alignment import Range
 from server.text.tokenizers.tokenizer import Tokenizer
+from server.translation.engine_requests import first_token
 from server.translation.pipeline import Pipeline
-from server.translation.sentence_encoder import first_token
 from server.translation.types import TranslationRequest
 
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"

@@ -15,7 +15,7 @@ from server.interface.errors import EngineFailed, InvalidRequest, KvasirError, N
 from server.live.decoding import Decoded, LiveModel
 from server.live.growing_text import GrowingText, LiveSentence, Update
 from server.live.policies import DEFAULT_POLICY, policy_of
-from server.translation.deadline import NO_DEADLINE
+from server.translation.execution import NO_DEADLINE
 from server.translation.pipeline import Pipeline
 from server.translation.submission import Submission
 

@@ -118,39 +118,31 @@ def _xml(text: str) -> str:
 
 def _tmx(path: Path, source: str | None) -> Iterator[tuple[str, Pair | None]]:
     """Yield the source language and a pair for each translation of a unit; None for a unit without one."""
-    context = etree.iterparse(
-        str(path),
-        events=("start", "end"),
-        tag=("header", "tu"),
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-    )
-    declared = source
-    for event, element in context:
-        if element.tag == "header":
-            declared = declared or element.get("srclang")
-            continue
-        if event == "start":
-            continue
-        language = element.get("srclang") or declared or "*all*"
-        variants = [
-            (each.get(_LANGUAGE) or each.get("lang") or "", each.find("seg")) for each in element.findall("tuv")
-        ]
-        texts = [(tag, _text(segment).strip()) for tag, segment in variants if segment is not None and tag]
-        first = next((each for each in texts if language == "*all*" or _is_same(each[0], language)), None)
-        others = [] if first is None else [each for each in texts if each is not first]
-        note = next((prop.text for prop in element.findall("prop") if "context" in (prop.get("type") or "")), None)
-        for tag, text in others:
-            yield (first or ("", ""))[0], Pair((first or ("", ""))[1], tag, text, note)
-        if not others:
-            yield language, None
-        element.clear()
-        while (before := element.getprevious()) is not None:
-            parent = before.getparent()
-            if parent is None:
-                break
-            parent.remove(before)
+    with path.open("rb") as file:
+        events = etree.iterparse(
+            file, events=("start", "end"), tag=("header", "tu"), resolve_entities=False, no_network=True, load_dtd=False
+        )
+        for event, element in events:
+            if element.tag == "header":
+                source = source or element.get("srclang")
+            elif event == "end":
+                yield from _pairs_of(element, element.get("srclang") or source or "*all*")
+                element.clear()
+                while (before := element.getprevious()) is not None and (parent := before.getparent()) is not None:
+                    parent.remove(before)  # the tree would grow with the file
+
+
+def _pairs_of(unit: etree._Element, language: str) -> Iterator[tuple[str, Pair | None]]:
+    variants = [(each.get(_LANGUAGE) or each.get("lang") or "", each.find("seg")) for each in unit.findall("tuv")]
+    texts = [(tag, _text(segment).strip()) for tag, segment in variants if segment is not None and tag]
+    first = next((each for each in texts if language == "*all*" or _is_same(each[0], language)), None)
+    if first is None or len(texts) == 1:
+        yield language, None
+        return
+    context = next((prop.text for prop in unit.findall("prop") if "context" in (prop.get("type") or "")), None)
+    for each in texts:
+        if each is not first:
+            yield first[0], Pair(first[1], each[0], each[1], context)
 
 
 def _is_same(tag: str, other: str) -> bool:

@@ -11,6 +11,7 @@ import json
 import os
 import resource
 import secrets
+import shutil
 import sys
 import time
 import uuid
@@ -27,6 +28,7 @@ from server.memory.store import Memory, MemoryStore, Quota, Segment, problem_of
 UPLOAD_SECONDS = 3600  # from the creation of an import to the end of its upload
 _KEPT_SECONDS = 86_400  # exported files, and what is known about jobs
 _BATCH = 2000
+_POLL_SECONDS = 0.1
 _MAX_STARTS = 3  # without progress
 _MAX_MEMORY_BYTES = 2_000_000_000
 _MAX_JOBS = 100  # of one owner
@@ -266,6 +268,28 @@ class JobRunner:
                 process.kill()
                 await process.wait()
                 raise
+
+
+def import_file(
+    store: MemoryStore, path: Path, owner: str = "", name: str | None = None, source: str | None = None,
+    target: str | None = None,
+) -> tuple[Memory, int]:  # fmt: skip
+    """Import a file in this process, and return the memory and the number of entries that were skipped.
+
+    Raises `InvalidRequest` with the reason if that fails; then nothing has changed.
+    """
+    jobs = Jobs(store)
+    options = {"display_name": name or path.name, "source": source, "target": target}
+    job = jobs.create_import(owner, path.name, options)
+    with path.open("rb") as file, jobs.upload(job) as upload:
+        shutil.copyfileobj(file, upload)
+    jobs.run()
+    while (job := jobs.job(job.id, owner)).status == "processing":  # by the process of a server
+        time.sleep(_POLL_SECONDS)
+        jobs.run()
+    if job.error is not None or job.memory is None:
+        raise InvalidRequest(job.error or "the import was interrupted")
+    return store.memory(owner, job.memory), job.skipped
 
 
 def all_segments(store: MemoryStore, memory: Memory) -> Iterator[Segment]:

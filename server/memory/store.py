@@ -34,9 +34,9 @@ MAX_SEGMENT_CHARACTERS = 10_000
 EVERYONE = "*"  # in place of a key that a memory is shared with
 
 _MAX_MEMORIES = 1000  # of one owner
-_MAX_CANDIDATES = 300
-_MAX_READ = 3000  # entries of the index, unless the rarest word has more: it takes about a millisecond
-_MAX_FIRST = 4  # words of which a match must have one
+_MAX_CANDIDATES = 200
+_MAX_READ = 2000  # entries of the index, unless the rarest word has more: it takes about a millisecond
+_MAX_FIRST = 2  # words of which a match must have one
 _MAX_EQUAL = 20  # segments that differ in variables only, of which one must fit
 _KEPT_FREQUENCIES = 20_000
 _BUSY_SECONDS = 10.0

@@ -1,9 +1,10 @@
 """Settings of the server: each is a flag of `kvasir serve`, an environment variable and a row of `docs/settings.md`."""
 
 import difflib
+import ipaddress
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -16,10 +17,29 @@ from server.memory.store import DEFAULT_MAX_BYTES as DEFAULT_MEMORY_BYTES
 from server.memory.store import DEFAULT_MAX_SEGMENTS
 from server.operations.cpu_count import usable_cpus
 from server.operations.defaults import DEFAULT_MODEL, DEFAULT_PIVOT
-from server.operations.network import UNIX_CLIENT, is_loopback, is_network
-from server.translation.glossary_store import DEFAULT_MAX_BYTES as DEFAULT_GLOSSARY_BYTES
+from server.translation.glossaries import DEFAULT_MAX_BYTES as DEFAULT_GLOSSARY_BYTES
 from server.translation.limits import TranslationLimits
 from server.workers.cache import DEFAULT_MAX_BYTES, DEFAULT_MAX_SENTENCES
+
+UNIX_CLIENT: Final = "unix"  # a client of the Unix socket, which has no address
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def is_network(address: str) -> bool:
+    """Return whether a text is an IP address or a network, such as 10.0.0.0/8."""
+    try:
+        ipaddress.ip_network(address)
+    except ValueError:
+        return False
+    return True
+
 
 ENVIRONMENT_PREFIX = "KVASIR_"
 # Read by the packages library and kernels, by `kvasir mcp` and by deploy/ray_serve.py.
@@ -62,415 +82,169 @@ class Settings(BaseSettings):
         cli_avoid_json=True,
         protected_namespaces=(),
         validate_default=True,
+        use_attribute_docstrings=True,
     )
 
-    model: Annotated[
-        list[Path],
-        NoDecode,
-        Field(min_length=1, description="bundles to serve: their folders, or folders that contain bundles"),
-    ] = [DEFAULT_MODEL]
-    pivot: Annotated[
-        str,
-        Field(
-            max_length=64,
-            description="language between two models for pairs without a model of their own; empty disables such pairs",
-        ),
-    ] = DEFAULT_PIVOT
-    detect_languages: Annotated[
-        list[str],
-        NoDecode,
-        Field(description="languages considered by detection; unset: the source languages of the models"),
-    ] = []
-    host: Annotated[str, Field(min_length=1, description="address to listen on")] = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65535, description="TCP port to listen on; 0 takes any free one")] = 8000
-    unix_socket: Annotated[
-        Path | None,
-        Field(description="Unix socket to listen on, instead of host and port, for a proxy on this machine"),
-    ] = None
-    tls_certificate: Annotated[
-        Path | None,
-        Field(description="PEM file of the certificate chain; turns on HTTPS, and is loaded again when it changes"),
-    ] = None
-    tls_key: Annotated[
-        Path | None, Field(description="PEM file of the certificate's private key; unset: the file of the certificate")
-    ] = None
-    api_keys: Annotated[
-        Path | None,
-        Field(description="SQLite file of API keys, written by `kvasir keys`; unset: requests need no key"),
-    ] = None
-    require_keys: Annotated[
-        bool,
-        Field(description="reject the start without `api_keys` on an address that other machines reach; set in images"),
-    ] = False
-    glossary_file: Annotated[
-        Path | None,
-        Field(
-            description="SQLite file of stored glossaries, created if missing; unset: glossaries are lost at shutdown, "
-            "and are in memory or in `documents_folder`"
-        ),
-    ] = None
-    max_glossary_megabytes: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=100_000,
-            description="size of all stored glossaries, and memory for the glossaries of running requests, in "
-            "megabytes each",
-        ),
-    ] = DEFAULT_GLOSSARY_BYTES // MEGABYTE
-    memory_file: Annotated[
-        Path | None,
-        Field(description="SQLite file of translation memories, created if missing; unset: the server has none"),
-    ] = None
-    max_memory_segments: Annotated[
-        int,
-        Field(ge=1, le=100_000_000, description="segments in all translation memories of an API key; more receive 400"),
-    ] = DEFAULT_MAX_SEGMENTS
-    max_memory_megabytes: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=100_000,
-            description="text in all translation memories of an API key, and size of an imported file, in megabytes",
-        ),
-    ] = DEFAULT_MEMORY_BYTES // MEGABYTE
-    device: Annotated[
-        Device,
-        Field(description="where models run: cpu, or cuda (an NVIDIA GPU; needs the `gpu` extra and float16 bundles)"),
-    ] = "cpu"
-    threads: Annotated[
-        int,
-        Field(ge=1, le=1024, description="CPU threads of all models together, divided evenly; at least one each"),
-    ] = usable_cpus()
-    replicas: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            le=1024,
-            description="engines of each model; unset: one for each thread on cpu, one on cuda",
-        ),
-    ] = None
-    lend_threads: Annotated[
-        bool,
-        Field(
-            description="let a model use the threads of other models while these have no requests, with more engines "
-            "and copies of its weights"
-        ),
-    ] = False
-    memory_limit: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            le=10_000_000,
-            description="memory of all loaded models in megabytes, as estimated from their files; models beyond it are "
-            "loaded by their next request, in place of idle ones; unset: no limit",
-        ),
-    ] = None
-    model_idle_seconds: Annotated[
-        float | None,
-        Field(
-            gt=0,
-            le=31_536_000,
-            description="seconds without requests until a model is unloaded; its next request loads it again; unset: "
-            "never",
-        ),
-    ] = None
-    admin_port: Annotated[
-        int | None,
-        Field(
-            ge=0,
-            le=65535,
-            description="TCP port for administration: models and load; 0 takes any free one; unset: none",
-        ),
-    ] = None
-    admin_host: Annotated[
-        str, Field(min_length=1, description="address of the port for administration; others than loopback need keys")
-    ] = "127.0.0.1"
-    admin_socket: Annotated[
-        Path | None, Field(description="Unix socket for administration, instead of a port; unset: none")
-    ] = None
-    admin_keys: Annotated[
-        Path | None,
-        Field(
-            description="SQLite file of keys for administration, written by `kvasir keys`; unset: no key is needed on "
-            "loopback addresses and Unix sockets"
-        ),
-    ] = None
-    trace_endpoint: Annotated[
-        str,
-        Field(
-            pattern=r"^(https?://.+)?$",
-            description="OTLP endpoint of a collector for traces, such as http://127.0.0.1:4318/v1/traces; needs the "
-            "`telemetry` extra; empty: no traces",
-        ),
-    ] = ""
-    trace_percent: Annotated[
-        float,
-        Field(ge=0, le=100, description="share of requests that are traced, unless their `traceparent` header decides"),
-    ] = 100.0
-    engine_processes: Annotated[
-        bool | None,
-        Field(
-            description="run engines in processes instead of threads: higher throughput, one copy of the model for "
-            "each engine; unset: true on cpu for models below 256 megabytes"
-        ),
-    ] = None
-    max_rows: Annotated[
-        int,
-        Field(
-            ge=MAX_BEAM_SIZE, le=1024, description="sentences (with beam search: beams) that an engine decodes at once"
-        ),
-    ] = 64
-    max_waiting_requests: Annotated[
-        int,
-        Field(
-            ge=1, le=1_000_000, description="size of each model's queue, in sentences; requests beyond it receive 429"
-        ),
-    ] = 2048
-    max_queue_seconds: Annotated[
-        float,
-        Field(
-            gt=0,
-            le=3600,
-            description="seconds that a sentence may wait in the queue; while waits are longer, requests receive 429",
-        ),
-    ] = 0.1
-    max_encoder_tokens: Annotated[
-        int,
-        Field(
-            ge=16,
-            le=1_000_000,
-            description="source tokens that an engine encodes at once; larger values increase throughput and delay "
-            "the sentences being decoded",
-        ),
-    ] = 512
-    cache_sentences: Annotated[
-        int,
-        Field(
-            ge=0,
-            le=10_000_000,
-            description="size of each model's translation cache, in sentences; 0 disables the cache and the sharing of "
-            "identical sentences in flight",
-        ),
-    ] = DEFAULT_MAX_SENTENCES
-    cache_megabytes: Annotated[
-        int,
-        Field(ge=1, le=100_000, description="memory of each model's translation cache, in megabytes"),
-    ] = DEFAULT_MAX_BYTES // MEGABYTE
-    max_body_bytes: Annotated[
-        int, Field(ge=1024, le=1_000_000_000, description="size of a request body in bytes; larger ones receive 413")
-    ] = 4_000_000
-    max_text_characters: Annotated[
-        int, Field(ge=1, le=100_000_000, description="characters of all texts of a request; more receive 422")
-    ] = 100_000
-    max_texts: Annotated[
-        int, Field(ge=1, le=1_000_000, description="number of texts in a request; more receive 422")
-    ] = 1000
-    max_beam_size: Annotated[int, Field(ge=1, le=MAX_BEAM_SIZE, description="largest `beam_size` of a request")] = (
-        MAX_BEAM_SIZE
-    )
-    default_beam_size: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=MAX_BEAM_SIZE,
-            description="`beam_size` of requests without one; 1 is greedy search: faster, less accurate",
-        ),
-    ] = 4
-    if_already_target: Annotated[
-        KeepOrTranslate,
-        Field(description="texts that are in the target language already, in requests without this field"),
-    ] = "keep"
-    repair: Annotated[
-        bool,
-        Field(
-            description="decode sentences again whose translations lack something, where the bundle has repairs, in "
-            "requests without this field"
-        ),
-    ] = True
-    min_quality: Annotated[
-        float | None,
-        Field(
-            ge=0,
-            le=1,
-            description="quality of a sentence below which `on_low_quality` applies, in requests without this field; "
-            "for calibrated models",
-        ),
-    ] = None
-    on_low_quality: Annotated[
-        OnLowQuality,
-        Field(
-            description="sentences with a quality below `min_quality`, in requests without this field: name them, or "
-            "keep their source"
-        ),
-    ] = "flag"
-    join_lines: Annotated[
-        bool,
-        Field(
-            description="texts of a request are lines of one text, such as captions, in requests without `context`: "
-            "those that one sentence runs over are translated together"
-        ),
-    ] = False
-    shortlist: Annotated[
-        bool,
-        Field(
-            description="restrict translations of models with a shortlist to the tokens that it has for each sentence, "
-            "in requests without this field: faster"
-        ),
-    ] = True
-    request_timeout_seconds: Annotated[
-        float,
-        Field(gt=0, le=3600, description="longest time limit of a request, in seconds, and the default; then 504"),
-    ] = 60.0
-    max_file_megabytes: Annotated[
-        int, Field(ge=1, le=1000, description="size of an uploaded document in megabytes; larger ones receive 413")
-    ] = 20
-    max_uncompressed_megabytes: Annotated[
-        int,
-        Field(
-            ge=1, le=10_000, description="size of all files in a document (docx, epub) after unpacking, in megabytes"
-        ),
-    ] = 200
-    max_part_megabytes: Annotated[
-        int,
-        Field(ge=1, le=1000, description="megabytes of a document parsed at once: a text file, or one XML file of it"),
-    ] = 32
-    document_max_cpu_seconds: Annotated[
-        float,
-        Field(
-            gt=0,
-            le=3600,
-            description="processor time for reading and writing a document; more gets 422. A small document has less: "
-            "10 seconds and 30 for each megabyte",
-        ),
-    ] = 60.0
-    document_max_memory_megabytes: Annotated[
-        int,
-        Field(
-            ge=64,
-            le=100_000,
-            description="memory for reading and writing a document, in a process of its own; more gets 422",
-        ),
-    ] = 512
-    max_documents: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=100_000,
-            description="documents queued, in progress and stored; finished ones are deleted to make room, then 429",
-        ),
-    ] = 100
-    max_client_documents: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=100_000,
-            description="documents of one client (API key or address) queued and in progress; more receive 429",
-        ),
-    ] = 25
-    max_documents_megabytes: Annotated[
-        int,
-        Field(ge=1, le=10_000_000, description="size of the files of all documents, uploads included, in megabytes"),
-    ] = 2000
-    max_running_documents: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=64,
-            description="documents translated at once; as many again while these are being read for long",
-        ),
-    ] = 2
-    document_lifetime_seconds: Annotated[
-        float, Field(gt=0, le=604_800, description="seconds until a translated document is deleted")
-    ] = 3600.0
-    documents_folder: Annotated[
-        Path | None,
-        Field(description="folder of uploaded and translated documents; unset: the system's temporary folder"),
-    ] = None
-    max_live_sessions: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=100_000,
-            description="sessions of live translation, half of them of one client (API key or address); more "
-            "receive 429",
-        ),
-    ] = 200
-    live_idle_seconds: Annotated[
-        float, Field(gt=0, le=604_800, description="seconds without input until a live session ends")
-    ] = 300.0
-    max_unread_megabytes: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=100_000,
-            description="memory for responses not read yet, and again for bodies of running requests, in megabytes; "
-            "then 429",
-        ),
-    ] = 256
-    header_timeout_seconds: Annotated[
-        float,
-        Field(gt=0, le=3600, description="seconds for the headers of a request; then 408"),
-    ] = 10.0
-    body_timeout_seconds: Annotated[
-        float, Field(gt=0, le=3600, description="seconds to receive a body, plus one for every 10 kB of it; then 408")
-    ] = 30.0
-    write_timeout_seconds: Annotated[
-        float, Field(gt=0, le=3600, description="seconds without progress of a response until its connection is closed")
-    ] = 30.0
-    drain_timeout_seconds: Annotated[
-        float,
-        Field(
-            ge=0,
-            le=3600,
-            description="seconds for running requests and documents to finish after SIGTERM; the default is shorter "
-            "than the 30 seconds that Kubernetes waits",
-        ),
-    ] = 25.0
-    heartbeat_limit_seconds: Annotated[
-        float,
-        Field(
-            ge=2,
-            le=3600,
-            description="seconds without an engine heartbeat until the engine's process is killed and started again, "
-            "and /health/live and /health/ready return 503",
-        ),
-    ] = 30.0
-    protocols: Annotated[
-        list[ProtocolName],
-        NoDecode,
-        Field(min_length=1, description="HTTP protocols to serve; the page belongs to native"),
-    ] = list(get_args(ProtocolName))
-    log_level: Annotated[LogLevel, Field(description="minimum level of log lines: debug, info, warning, error")] = (
-        "info"
-    )
-    log_format: Annotated[
-        LogFormat, Field(description="format of log lines: text, json, or auto: text on a terminal, else json")
-    ] = "auto"
-    allowed_hosts: Annotated[
-        list[str],
-        NoDecode,
-        Field(
-            description="host names of the server, besides localhost and IP addresses; * is any; unset: any, but "
-            "none on a loopback address"
-        ),
-    ] = []
-    trusted_proxies: Annotated[
-        list[str],
-        NoDecode,
-        Field(
-            description="IP addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto name the "
-            "client and its scheme; unix is any on the Unix socket; unset: the headers are ignored"
-        ),
-    ] = []
-    cors_origins: Annotated[
-        list[str],
-        NoDecode,
-        Field(
-            description="origins of other web pages and browser extensions that may call the API; * is any, "
-            "moz-extension://* any extension of Firefox; unset: none"
-        ),
-    ] = []
+    model: Annotated[list[Path], NoDecode, Field(min_length=1)] = [DEFAULT_MODEL]
+    """bundles to serve: their folders, or folders that contain bundles"""
+    pivot: Annotated[str, Field(max_length=64)] = DEFAULT_PIVOT
+    """language between two models for pairs without a model of their own; empty disables such pairs"""
+    detect_languages: Annotated[list[str], NoDecode] = []
+    """languages considered by detection; unset: the source languages of the models"""
+    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    """address to listen on"""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8000
+    """TCP port to listen on; 0 takes any free one"""
+    unix_socket: Path | None = None
+    """Unix socket to listen on, instead of host and port, for a proxy on this machine"""
+    tls_certificate: Path | None = None
+    """PEM file of the certificate chain; turns on HTTPS, and is loaded again when it changes"""
+    tls_key: Path | None = None
+    """PEM file of the certificate's private key; unset: the file of the certificate"""
+    api_keys: Path | None = None
+    """SQLite file of API keys, written by `kvasir keys`; unset: requests need no key"""
+    require_keys: bool = False
+    """reject the start without `api_keys` on an address that other machines reach; set in images"""
+    glossary_file: Path | None = None
+    """SQLite file of stored glossaries, created if missing; unset: glossaries are lost at shutdown, and are in memory
+    or in `documents_folder`"""
+    max_glossary_megabytes: Annotated[int, Field(ge=1, le=100_000)] = DEFAULT_GLOSSARY_BYTES // MEGABYTE
+    """size of all stored glossaries, and memory for the glossaries of running requests, in megabytes each"""
+    memory_file: Path | None = None
+    """SQLite file of translation memories, created if missing; unset: the server has none"""
+    max_memory_segments: Annotated[int, Field(ge=1, le=100_000_000)] = DEFAULT_MAX_SEGMENTS
+    """segments in all translation memories of an API key; more receive 400"""
+    max_memory_megabytes: Annotated[int, Field(ge=1, le=100_000)] = DEFAULT_MEMORY_BYTES // MEGABYTE
+    """text in all translation memories of an API key, and size of an imported file, in megabytes"""
+    device: Device = "cpu"
+    """where models run: cpu, or cuda (an NVIDIA GPU; needs the `gpu` extra and float16 bundles)"""
+    threads: Annotated[int, Field(ge=1, le=1024)] = usable_cpus()
+    """CPU threads of all models together, divided evenly; at least one each"""
+    replicas: Annotated[int | None, Field(ge=1, le=1024)] = None
+    """engines of each model; unset: one for each thread on cpu, one on cuda"""
+    lend_threads: bool = False
+    """let a model use the threads of other models while these have no requests, with more engines and copies of its
+    weights"""
+    memory_limit: Annotated[int | None, Field(ge=1, le=10_000_000)] = None
+    """memory of all loaded models in megabytes, as estimated from their files; models beyond it are loaded by their
+    next request, in place of idle ones; unset: no limit"""
+    model_idle_seconds: Annotated[float | None, Field(gt=0, le=31_536_000)] = None
+    """seconds without requests until a model is unloaded; its next request loads it again; unset: never"""
+    admin_port: Annotated[int | None, Field(ge=0, le=65535)] = None
+    """TCP port for administration: models and load; 0 takes any free one; unset: none"""
+    admin_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    """address of the port for administration; others than loopback need keys"""
+    admin_socket: Path | None = None
+    """Unix socket for administration, instead of a port; unset: none"""
+    admin_keys: Path | None = None
+    """SQLite file of keys for administration, written by `kvasir keys`; unset: no key is needed on loopback addresses
+    and Unix sockets"""
+    trace_endpoint: Annotated[str, Field(pattern=r"^(https?://.+)?$")] = ""
+    """OTLP endpoint of a collector for traces, such as http://127.0.0.1:4318/v1/traces; needs the `telemetry` extra;
+    empty: no traces"""
+    trace_percent: Annotated[float, Field(ge=0, le=100)] = 100.0
+    """share of requests that are traced, unless their `traceparent` header decides"""
+    engine_processes: bool | None = None
+    """run engines in processes instead of threads: higher throughput, one copy of the model for each engine; unset:
+    true on cpu for models below 256 megabytes"""
+    max_rows: Annotated[int, Field(ge=MAX_BEAM_SIZE, le=1024)] = 64
+    """sentences (with beam search: beams) that an engine decodes at once"""
+    max_waiting_requests: Annotated[int, Field(ge=1, le=1_000_000)] = 2048
+    """size of each model's queue, in sentences; requests beyond it receive 429"""
+    max_queue_seconds: Annotated[float, Field(gt=0, le=3600)] = 0.1
+    """seconds that a sentence may wait in the queue; while waits are longer, requests receive 429"""
+    max_encoder_tokens: Annotated[int, Field(ge=16, le=1_000_000)] = 512
+    """source tokens that an engine encodes at once; larger values increase throughput and delay the sentences being
+    decoded"""
+    cache_sentences: Annotated[int, Field(ge=0, le=10_000_000)] = DEFAULT_MAX_SENTENCES
+    """size of each model's translation cache, in sentences; 0 disables the cache and the sharing of identical sentences
+    in flight"""
+    cache_megabytes: Annotated[int, Field(ge=1, le=100_000)] = DEFAULT_MAX_BYTES // MEGABYTE
+    """memory of each model's translation cache, in megabytes"""
+    max_body_bytes: Annotated[int, Field(ge=1024, le=1_000_000_000)] = 4_000_000
+    """size of a request body in bytes; larger ones receive 413"""
+    max_text_characters: Annotated[int, Field(ge=1, le=100_000_000)] = 100_000
+    """characters of all texts of a request; more receive 422"""
+    max_texts: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
+    """number of texts in a request; more receive 422"""
+    max_beam_size: Annotated[int, Field(ge=1, le=MAX_BEAM_SIZE)] = MAX_BEAM_SIZE
+    """largest `beam_size` of a request"""
+    default_beam_size: Annotated[int, Field(ge=1, le=MAX_BEAM_SIZE)] = 4
+    """`beam_size` of requests without one; 1 is greedy search: faster, less accurate"""
+    if_already_target: KeepOrTranslate = "keep"
+    """texts that are in the target language already, in requests without this field"""
+    repair: bool = True
+    """decode sentences again whose translations lack something, where the bundle has repairs, in requests without this
+    field"""
+    min_quality: Annotated[float | None, Field(ge=0, le=1)] = None
+    """quality of a sentence below which `on_low_quality` applies, in requests without this field; for
+    calibrated models"""
+    on_low_quality: OnLowQuality = "flag"
+    """sentences with a quality below `min_quality`, in requests without this field: name them, or keep their source"""
+    join_lines: bool = False
+    """texts of a request are lines of one text, such as captions, in requests without `context`: those that one
+    sentence runs over are translated together"""
+    shortlist: bool = True
+    """restrict translations of models with a shortlist to the tokens that it has for each sentence, in requests without
+    this field: faster"""
+    request_timeout_seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    """longest time limit of a request, in seconds, and the default; then 504"""
+    max_file_megabytes: Annotated[int, Field(ge=1, le=1000)] = 20
+    """size of an uploaded document in megabytes; larger ones receive 413"""
+    max_uncompressed_megabytes: Annotated[int, Field(ge=1, le=10_000)] = 200
+    """size of all files in a document (docx, epub) after unpacking, in megabytes"""
+    max_part_megabytes: Annotated[int, Field(ge=1, le=1000)] = 32
+    """megabytes of a document parsed at once: a text file, or one XML file of it"""
+    document_max_cpu_seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    """processor time for reading and writing a document; more gets 422. A small document has less: 10 seconds and 30
+    for each megabyte"""
+    document_max_memory_megabytes: Annotated[int, Field(ge=64, le=100_000)] = 512
+    """memory for reading and writing a document, in a process of its own; more gets 422"""
+    max_documents: Annotated[int, Field(ge=1, le=100_000)] = 100
+    """documents queued, in progress and stored; finished ones are deleted to make room, then 429"""
+    max_client_documents: Annotated[int, Field(ge=1, le=100_000)] = 25
+    """documents of one client (API key or address) queued and in progress; more receive 429"""
+    max_documents_megabytes: Annotated[int, Field(ge=1, le=10_000_000)] = 2000
+    """size of the files of all documents, uploads included, in megabytes"""
+    max_running_documents: Annotated[int, Field(ge=1, le=64)] = 2
+    """documents translated at once; as many again while these are being read for long"""
+    document_lifetime_seconds: Annotated[float, Field(gt=0, le=604_800)] = 3600.0
+    """seconds until a translated document is deleted"""
+    documents_folder: Path | None = None
+    """folder of uploaded and translated documents; unset: the system's temporary folder"""
+    max_live_sessions: Annotated[int, Field(ge=1, le=100_000)] = 200
+    """sessions of live translation, half of them of one client (API key or address); more receive 429"""
+    live_idle_seconds: Annotated[float, Field(gt=0, le=604_800)] = 300.0
+    """seconds without input until a live session ends"""
+    max_unread_megabytes: Annotated[int, Field(ge=1, le=100_000)] = 256
+    """memory for responses not read yet, and again for bodies of running requests, in megabytes; then 429"""
+    header_timeout_seconds: Annotated[float, Field(gt=0, le=3600)] = 10.0
+    """seconds for the headers of a request; then 408"""
+    body_timeout_seconds: Annotated[float, Field(gt=0, le=3600)] = 30.0
+    """seconds to receive a body, plus one for every 10 kB of it; then 408"""
+    write_timeout_seconds: Annotated[float, Field(gt=0, le=3600)] = 30.0
+    """seconds without progress of a response until its connection is closed"""
+    drain_timeout_seconds: Annotated[float, Field(ge=0, le=3600)] = 25.0
+    """seconds for running requests and documents to finish after SIGTERM; the default is shorter than the 30 seconds
+    that Kubernetes waits"""
+    heartbeat_limit_seconds: Annotated[float, Field(ge=2, le=3600)] = 30.0
+    """seconds without an engine heartbeat until the engine's process is killed and started again, and /health/live and
+    /health/ready return 503"""
+    protocols: Annotated[list[ProtocolName], NoDecode, Field(min_length=1)] = list(get_args(ProtocolName))
+    """HTTP protocols to serve; the page belongs to native"""
+    log_level: LogLevel = "info"
+    """minimum level of log lines: debug, info, warning, error"""
+    log_format: LogFormat = "auto"
+    """format of log lines: text, json, or auto: text on a terminal, else json"""
+    allowed_hosts: Annotated[list[str], NoDecode] = []
+    """host names of the server, besides localhost and IP addresses; * is any; unset: any, but none on a loopback
+    address"""
+    trusted_proxies: Annotated[list[str], NoDecode] = []
+    """IP addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto name the client and its scheme;
+    unix is any on the Unix socket; unset: the headers are ignored"""
+    cors_origins: Annotated[list[str], NoDecode] = []
+    """origins of other web pages and browser extensions that may call the API; * is any, moz-extension://* any
+    extension of Firefox; unset: none"""
 
     @field_validator(
         *("model", "allowed_hosts", "trusted_proxies", "cors_origins", "detect_languages", "protocols"), mode="before"
@@ -557,6 +331,10 @@ class Settings(BaseSettings):
             lifetime_seconds=self.document_lifetime_seconds,
             folder=self.documents_folder,
         )
+
+
+for _field in Settings.model_fields.values():
+    _field.description = " ".join((_field.description or "").split())  # lines of help pages and tables break elsewhere
 
 
 def unknown_variables(environment: Iterable[str]) -> dict[str, str | None]:

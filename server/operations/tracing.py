@@ -6,9 +6,10 @@ The SDK is in the extra `telemetry`, and is imported only if an endpoint is conf
 import time
 from collections.abc import Mapping
 from contextvars import ContextVar
-from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 from typing import TYPE_CHECKING
+
+from server.operations.version import version
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -77,7 +78,7 @@ class Tracing:
         self._api, resources, sdk, export, sampling, exporter, propagation = _modules()
         sampler = sampling.ParentBased(sampling.TraceIdRatioBased(ratio))
         # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES of the environment take precedence.
-        resource = resources.Resource.create({"service.name": "kvasir", "service.version": _version()}).merge(
+        resource = resources.Resource.create({"service.name": "kvasir", "service.version": version()}).merge(
             resources.OTELResourceDetector().detect()
         )
         self._provider = sdk.TracerProvider(resource=resource, sampler=sampler, shutdown_on_exit=False)
@@ -142,10 +143,3 @@ def _modules() -> tuple[ModuleType, ...]:
             f"`trace_endpoint` needs the extra `telemetry`: pip install '{_PROJECT}[telemetry]' ({error})"
         ) from error
     return trace, resources, sdk, export, sampling, trace_exporter, tracecontext
-
-
-def _version() -> str:
-    try:
-        return version(_PROJECT)
-    except PackageNotFoundError:  # a checkout on the path
-        return "unknown"

@@ -97,10 +97,10 @@ def _without_aliases(tag: str) -> str:
 
 @cache
 def _tags_of_names() -> dict[str, str]:
-    codes = {_folded(code) for code in Locale("en").languages}
+    codes = {_folded(str(code)) for code in Locale("en").languages}
     named = ((_folded(name), code) for locale in _NAME_LOCALES for code, name in Locale(locale).languages.items())
     # "ga" is Irish, not Ga.
-    return {name: _folded(code) for name, code in named if name not in codes}
+    return {name: _folded(str(code)) for name, code in named if name not in codes}
 
 
 @lru_cache(maxsize=4096)

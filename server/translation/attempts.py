@@ -15,11 +15,9 @@ from functools import partial
 
 import numpy as np
 
-from bundle.manifest import BundleConfig, SpanCopying
+from bundle.manifest import BundleConfig, Repair, SpanCopying
 from server.interface.interruption import checkpoint
 from server.interface.request import Completion, Hypothesis, Request, Tokens
-from server.text.completeness import may_have_parts
-from server.text.completeness import parts as parts_of
 from server.text.digits import NumberCheck, compare, has_judged_numbers
 from server.text.glossary import capitalized_like
 from server.text.joining import is_unspaced
@@ -37,23 +35,25 @@ from server.text.protection.masked_sentence import (
 from server.text.readers.units import ProtectedSpan
 from server.text.spans import READABLE, SpanKind
 from server.text.tokenizers.tokenizer import Tokenizer
-from server.translation.all_or_none import all_or_none
+from server.translation.engine_requests import Part, SentenceEncoder
+from server.translation.execution import all_or_none
 from server.translation.formality_choice import Answers, FormalityChoice
 from server.translation.memory_prefix import scoring_requests, set_prefixes
-from server.translation.reading import SegmentedTexts
-from server.translation.repairs import Repairs
-from server.translation.sentence_encoder import Part, SentenceEncoder
-from server.translation.sentences import Job, Sentence
+from server.translation.reading import Job, SegmentedTexts, Sentence
+from server.translation.repairs import Repairs, may_have_parts
+from server.translation.repairs import parts as parts_of
 from server.translation.submission import Submission
-from server.translation.text_output import TextOutput
+from server.translation.text_stream import TextOutput
 from server.translation.types import TranslationRequest
 
 Attempt = Callable[[Sentence], Sequence[Part | Restored]]
 
 # Sentences that a stream decodes before the next ones; docs/decisions/text.md has the numbers.
 BLOCK_SENTENCES = 32
-# By how much the score of a translation with a required number may be lower: a number at any place breaks a sentence.
+# By how much the score of a translation with a required number may be lower, and how far the number may be from its
+# place in the source, in lengths of the sentence: a search that must write a number breaks a sentence to begin with it.
 _MAX_LOSS = 0.5
+_MAX_SHIFT = 0.5
 # What a bundle copies before it was measured: everything, and these masks. A lost span costs another attempt.
 _UNMEASURED = SpanCopying(copied=tuple(READABLE), masks=tuple(f"X{number}" for number in range(1, 10)))
 
@@ -327,12 +327,11 @@ class Attempts:
 
     def _with_numbers(self, job: Job, answers: list[tuple[Restored, Hypothesis]]) -> list[tuple[Restored, Hypothesis]]:
         """Return the first hypothesis of the same search that has all numbers; the best one if none has."""
-        best = self._numbers_of(job.part, answers[0][0])
-        if best is None or not (best.missing or best.invented) or job.completion is None:
+        if not _num_differences(self._numbers_of(job.part, answers[0][0])) or job.completion is None:
             return answers
         for hypothesis in job.completion.hypotheses:
             restored = self._restored_answer(job, hypothesis)
-            if isinstance(restored, Restored) and not _differ(self._numbers_of(job.part, restored)):
+            if isinstance(restored, Restored) and not _num_differences(self._numbers_of(job.part, restored)):
                 return [(restored, hypothesis)]
         return answers
 
@@ -362,7 +361,7 @@ class Attempts:
         restored = part.restore(answer, None)
         if not isinstance(restored, Restored):
             return None
-        if "numbers" in self._repairs.enabled and _differ(self._numbers_of(part, restored)):
+        if "numbers" in self._repairs.enabled and _num_differences(self._numbers_of(part, restored)):
             return None
         return restored.with_outputs()
 
@@ -398,40 +397,63 @@ class Attempts:
 
     async def _require_numbers(self, sentences: Sequence[Sentence], submission: Submission) -> None:
         """Decode sentences that lack a number again, in searches that must write it; keep what has more of them."""
-        first: list[tuple[Sentence, NumberCheck, Sequence[Job | Restored], Sequence[Job]]] = []
-        attempts: list[tuple[Sentence, Sequence[Part | Restored]]] = []
+        attempts = []
+        languages = (self._request.source, self._request.target)
         for sentence in sentences:
             if len(sentence.jobs) != 1 or len(sentence.parts) != 1:
                 continue
-            [job] = sentence.jobs
-            numbers = self._numbers_of(job.part, job.answers[0][0])
-            if numbers is None or not numbers.missing:
-                continue
-            languages = (self._request.source, self._request.target)
-            required = self._encoder.writable(forms(number, *languages) for number in numbers.missing)
-            if required:
-                first.append((sentence, numbers, sentence.parts, sentence.jobs))
+            numbers = self._numbers_of_best(sentence.jobs[0])
+            missing = numbers.missing if numbers is not None else ()
+            if required := self._encoder.writable(forms(number, *languages) for number in missing):
                 attempts.append((sentence, self._with_means(sentence, required)))
+        await self._try(attempts, submission, self._has_more_numbers, "numbers")
+
+    def _has_more_numbers(self, sentence: Sentence, first: Sequence[Job]) -> bool:
+        if len(sentence.jobs) != 1:
+            return False
+        (old,), (new,) = first, sentence.jobs
+        before = self._numbers_of_best(old)
+        if _num_differences(self._numbers_of_best(new)) >= _num_differences(before):
+            return False
+        missing = before.missing if before is not None else ()
+        loss = old.answers[0][1].score - new.answers[0][1].score
+        return not loss > _MAX_LOSS and not any(self._is_moved(each, sentence, new) for each in missing)
+
+    def _is_moved(self, number: str, sentence: Sentence, job: Job) -> bool:
+        """Return whether a number of a sentence is at a very different place of its translation."""
+        translation = job.answers[0][0].text
+        written = forms(number, self._request.source, self._request.target)
+        places = [place for each in written if (place := translation.find(each)) >= 0]
+        origin = sentence.written.find(number) / len(sentence.written)
+        return bool(places) and min(abs(place / len(translation) - origin) for place in places) > _MAX_SHIFT
+
+    def _numbers_of_best(self, job: Job) -> NumberCheck | None:
+        return self._numbers_of(job.part, job.answers[0][0])
+
+    async def _try(
+        self,
+        attempts: Sequence[tuple[Sentence, Sequence[Part | Restored]]],
+        submission: Submission,
+        is_better: Callable[[Sentence, Sequence[Job]], bool],
+        repair: Repair | None = None,
+        choice: FormalityChoice | None = None,
+    ) -> None:
+        """Decode sentences again; each keeps its first answer if the other loses a span, or is not better than that."""
         if not attempts:
             return
+        first = [(sentence, sentence.parts, sentence.jobs) for sentence, _ in attempts]
         submission.next_round()
         requests = await self._texts.run(self._encode, attempts)
         completions = await submission.submit(requests)
-        await self._texts.run(self._keep_better, first, completions)
 
-    def _keep_better(
-        self,
-        first: Sequence[tuple[Sentence, NumberCheck, Sequence[Job | Restored], Sequence[Job]]],
-        completions: Mapping[int, Completion],
-    ) -> None:
-        for sentence, numbers, parts, jobs in first:
-            if self._restore(sentence, completions) and len(sentence.jobs) == 1:
-                found = self._numbers_of(sentence.jobs[0].part, sentence.jobs[0].answers[0][0])
-                loss = jobs[0].answers[0][1].score - sentence.jobs[0].answers[0][1].score
-                if (found is None or _num_differences(found) < _num_differences(numbers)) and not loss > _MAX_LOSS:
-                    sentence.repair = "numbers"
-                    continue
-            sentence.parts, sentence.jobs = parts, jobs
+        def keep_better() -> None:
+            for sentence, parts, jobs in first:
+                if self._restore(sentence, completions, choice) and is_better(sentence, jobs):
+                    sentence.repair = repair or sentence.repair
+                else:
+                    sentence.parts, sentence.jobs = parts, jobs
+
+        await self._texts.run(keep_better)
 
     # Parts
 
@@ -439,8 +461,7 @@ class Attempts:
         """Translate the parts of sentences by themselves whose translations may lack one; keep what has more."""
         if "parts" not in self._repairs.enabled:
             return
-        first: list[tuple[Sentence, Sequence[Job | Restored], Sequence[Job]]] = []
-        attempts: list[tuple[Sentence, Sequence[Part | Restored]]] = []
+        attempts = []
         for sentence in self._in_time(self._texts.sentences):
             if len(sentence.jobs) != 1 or len(sentence.parts) != 1 or sentence.repair is not None:
                 continue
@@ -448,23 +469,15 @@ class Attempts:
             if not self._lacks_part(sentence, job) or self._another_hypothesis(sentence, job):
                 continue
             if parts := self._by_parts(sentence):
-                first.append((sentence, sentence.parts, sentence.jobs))
                 attempts.append((sentence, parts))
-        if not attempts:
-            return
-        self._submission.next_round()
-        requests = await self._texts.run(self._encode, attempts)
-        completions = await self._submission.submit(requests)
-        for sentence, parts_before, jobs in first:
-            if self._restore(sentence, completions):
-                before = (jobs[0].answers[0][0].with_outputs(), [jobs[0].answers[0][1]])
-                answers = [job.answers[0] for job in sentence.jobs]
-                alone = [restored.with_outputs() for restored, _ in answers]
-                after = (sentence.translation, [hypothesis for _, hypothesis in answers], alone)
-                if self._repairs.is_better(sentence.written, before, after):
-                    sentence.repair = "parts"
-                    continue
-            sentence.parts, sentence.jobs = parts_before, jobs
+        await self._try(attempts, self._submission, self._has_more_parts, "parts")
+
+    def _has_more_parts(self, sentence: Sentence, first: Sequence[Job]) -> bool:
+        [(restored, hypothesis)] = [job.answers[0] for job in first]
+        answers = [job.answers[0] for job in sentence.jobs]
+        alone = [each.with_outputs() for each, _ in answers]
+        after = (sentence.translation, [each for _, each in answers], alone)
+        return self._repairs.is_better(sentence.written, (restored.with_outputs(), [hypothesis]), after)
 
     def _lacks_part(self, sentence: Sentence, job: Job) -> bool:
         checkpoint()
@@ -511,27 +524,13 @@ class Attempts:
 
         A sentence keeps its first answer if that loses something, or does not help.
         """
-        wrong = [
-            (sentence, sentence.parts, sentence.jobs) for sentence in self._texts.sentences if choice.is_wrong(sentence)
-        ]
-        if not wrong:
-            return
-        self._submission.next_round()
         suppressed = choice.suppressed(self._tokenizer)
         attempts = [
             (sentence, self._with_means(sentence, suppressed=suppressed))
-            for sentence, _, jobs in wrong
-            if len(jobs) == 1
+            for sentence in self._texts.sentences
+            if len(sentence.jobs) == 1 and choice.is_wrong(sentence)
         ]
-        requests = await self._texts.run(self._encode, attempts)
-        completions = await self._submission.submit(requests)
-        of_addresses = choice.of_addresses()
-        for sentence, parts, jobs in wrong:
-            if sentence.jobs is jobs:
-                continue
-            is_restored = self._restore(sentence, completions, of_addresses)
-            if not is_restored or not choice.improves(sentence, jobs):
-                sentence.parts, sentence.jobs = parts, jobs
+        await self._try(attempts, self._submission, choice.improves, choice=choice.of_addresses())
 
     def _in_time(self, sentences: Iterable[Sentence]) -> Iterable[Sentence]:
         return self._texts.deadline.in_time(sentences)
@@ -548,12 +547,8 @@ def copying_of(config: BundleConfig, tokenizer: Tokenizer) -> SpanCopying:
     return SpanCopying(copied=copying.copied, masks=tuple(filter(is_written, copying.masks)))
 
 
-def _differ(numbers: NumberCheck | None) -> bool:
-    return numbers is not None and bool(numbers.missing or numbers.invented)
-
-
-def _num_differences(numbers: NumberCheck) -> int:
-    return len(numbers.missing) + len(numbers.invented)
+def _num_differences(numbers: NumberCheck | None) -> int:
+    return 0 if numbers is None else len(numbers.missing) + len(numbers.invented)
 
 
 class _Arriving:

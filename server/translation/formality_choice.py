@@ -7,7 +7,7 @@ from server.interface.request import Hypothesis, Tokens
 from server.text.formality import Formality, formality_rules
 from server.text.protection.masked_sentence import Restored
 from server.text.tokenizers.tokenizer import Tokenizer
-from server.translation.sentences import Job, SegmentedText, Sentence
+from server.translation.reading import Job, SegmentedText, Sentence
 from server.translation.types import TranslationRequest, TranslationResult
 
 _WRONG = 2

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Completion, Request, SentenceParams
 from server.text.tokenizers.tokenizer import Tokenizer
-from server.translation.sentence_encoder import SentenceEncoder
-from server.translation.sentences import Sentence
+from server.translation.engine_requests import SentenceEncoder
+from server.translation.reading import Sentence
 
 _PARAMS = SentenceParams(DecodingOptions(return_scores=True))
 _MAX_LOSS = 0.5  # of a token's log-probability with the new sentence

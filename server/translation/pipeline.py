@@ -9,21 +9,17 @@ from server.text.tokenizers.registry import open_tokenizer
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.assembly import assemble
 from server.translation.attempts import Attempts, copying_of
-from server.translation.deadline import Deadline
-from server.translation.embedding import Embedder
+from server.translation.engine_requests import SentenceEncoder
+from server.translation.execution import INLINE_CHARACTERS, Deadline
 from server.translation.formality_choice import FormalityChoice
-from server.translation.generation import Generator
 from server.translation.limits import TranslationLimits
 from server.translation.quality import QualityCheck
 from server.translation.reading import TextReader
 from server.translation.repairs import Repairs
-from server.translation.scoring import Scorer
-from server.translation.sentence_encoder import SentenceEncoder
 from server.translation.submission import Submission
-from server.translation.text_output import TextOutput
-from server.translation.text_stream import TextStream
+from server.translation.text_stream import TextOutput, TextStream
 from server.translation.types import TranslationRequest, TranslationResult
-from server.translation.worker_threads import INLINE_CHARACTERS
+from server.translation.whole_texts import Embedder, Generator, Scorer
 
 
 class Pipeline:

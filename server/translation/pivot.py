@@ -13,7 +13,7 @@ from server.interface.request import FinishReason
 from server.text.glossary import MAX_TERM_CHARACTERS, Glossary
 from server.text.readers.visible_text import visible_text
 from server.text.unicode_text import replace_lone_surrogates
-from server.translation.deadline import Deadline
+from server.translation.execution import Deadline, runner_for
 from server.translation.limits import TranslationLimits
 from server.translation.text_stream import TextStream
 from server.translation.types import (
@@ -25,7 +25,6 @@ from server.translation.types import (
     TranslationResult,
     counts_of_kept,
 )
-from server.translation.worker_threads import runner_for
 
 _NO_GLOSSARIES = (None, None)
 

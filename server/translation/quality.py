@@ -12,7 +12,7 @@ from server.interface.request import Hypothesis
 from server.text.protection.masked_sentence import unchanged
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.limits import TranslationLimits
-from server.translation.sentences import Sentence
+from server.translation.reading import Sentence
 from server.translation.submission import num_tokens
 from server.translation.types import KeepReason, SentenceQuality, TranslationRequest, TranslationResult
 

@@ -3,27 +3,37 @@
 All protocols translate through this service.
 """
 
+import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial, reduce
+from operator import add
+from typing import TypeVar
 
 from server.interface.errors import InvalidRequest, UnsupportedPair
 from server.interface.interruption import checkpoint
+from server.interface.request import FinishReason
 from server.text.formality import Formality, formality_languages, has_formality
 from server.text.language_detection import Detection, Detector
 from server.text.language_tags import match_language
 from server.text.readers.visible_text import visible_text
 from server.text.unicode_text import replace_lone_surrogates
-from server.translation.all_or_none import all_or_none
-from server.translation.deadline import Deadline
+from server.translation.execution import INLINE_CHARACTERS, PLAIN_TEXTS, Deadline, ThreadRunner, all_or_none, runner_for
 from server.translation.limits import TranslationLimits
 from server.translation.lines import JoinedLines
-from server.translation.merging import merge, with_kept
 from server.translation.router import Route, Router
 from server.translation.text_stream import TextStream
-from server.translation.types import TranslationRequest, TranslationResult
-from server.translation.worker_threads import INLINE_CHARACTERS, PLAIN_TEXTS, ThreadRunner, runner_for
+from server.translation.types import (
+    KeepReason,
+    KeptSentence,
+    Phases,
+    TokenCounts,
+    Translation,
+    TranslationRequest,
+    TranslationResult,
+)
 
 AUTO = "auto"  # as source language: detect it for each text
 _DETECTION_CHARACTERS = 200  # whose translation on the event loop takes as long as detecting a language
@@ -253,3 +263,53 @@ def _formality(request: TranslationRequest, target: str) -> Formality | None:
         f"`formal` requires a target language with rules for its forms of address: {', '.join(formality_languages())}. "
         f"Given: {target}"
     )
+
+
+_PHASE_NAMES = tuple(field.name for field in fields(Phases))
+Key = TypeVar("Key")
+
+
+def merge(
+    texts: Sequence[str], indices: Sequence[Sequence[int]], results: Sequence[TranslationResult]
+) -> TranslationResult:
+    """Merge the results of parts in the order of the texts; a text in no part is its own translation."""
+    translations = [Translation(replace_lone_surrogates(text), 0, 0, FinishReason.STOP, math.nan) for text in texts]
+    for its_indices, result in zip(indices, results, strict=True):
+        for index, translation in zip(its_indices, result.translations, strict=True):
+            translations[index] = translation
+    return TranslationResult(
+        translations,
+        _longest([result.phases for result in results]),
+        reduce(add, [result.sentence_tokens for result in results], TokenCounts({}, {})),
+        sum(result.num_splits for result in results),
+        next((result.seed for result in results if result.seed is not None), None),
+        _sum_counts([result.kept_spans for result in results]),
+        _sum_counts([result.kept_sentences for result in results]),
+        _sum_counts([result.outcomes for result in results]),
+    )
+
+
+def with_kept(
+    result: TranslationResult, unchanged: Collection[int], detected: Sequence[Detection | None]
+) -> TranslationResult:
+    """Return the result with the reasons why texts were not translated."""
+    translations = list(result.translations)
+    counts = Counter(result.kept_sentences)
+    for index in unchanged:
+        reason = KeepReason.NO_WORDS if detected[index] is None else KeepReason.ALREADY_IN_TARGET_LANGUAGE
+        if visible := translations[index].text.strip():
+            translations[index] = replace(translations[index], kept=(KeptSentence(visible, reason),))
+            counts[reason] += 1
+    return replace(result, translations=translations, kept_sentences=counts)
+
+
+def _sum_counts(counts: Iterable[Mapping[Key, int]]) -> Mapping[Key, int]:
+    total = Counter[Key]()
+    for each in counts:
+        total.update(each)
+    return total
+
+
+def _longest(phases: Sequence[Phases]) -> Phases:
+    """Return the phases of parts that ran at the same time."""
+    return Phases(*(max((getattr(each, name) for each in phases), default=0.0) for name in _PHASE_NAMES))

@@ -11,9 +11,8 @@ from server.interface.engine_client import EngineClient
 from server.interface.errors import DeadlineExceeded, Draining, EngineFailed
 from server.interface.interruption import yielding_chunks
 from server.interface.request import Completion, FinishReason, Hypothesis, Request, Timings
-from server.translation.deadline import Deadline
-from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases, longest, one_after_the_other
+from server.translation.execution import Deadline
+from server.translation.types import Phases, TokenCounts, longest, one_after_the_other
 
 _SENTENCES_PER_TURN = 1000
 

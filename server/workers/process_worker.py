@@ -2,7 +2,6 @@
 
 import logging
 import math
-import multiprocessing
 import selectors
 import threading
 import time
@@ -12,6 +11,7 @@ from server.engine.engine import EngineObserver, StreamUpdate
 from server.engine.scheduler import Scheduler
 from server.interface.errors import EngineFailed
 from server.interface.request import Completion, Request
+from server.workers.forkserver import PROCESSES
 from server.workers.message_pipe import MessagePipe
 from server.workers.process_main import (
     AdmissionMessage,
@@ -33,10 +33,6 @@ _UNGUARDED = (
     "; its log has the cause. Worker processes import the main program: a program of your own must start engines below "
     '`if __name__ == "__main__":`'
 )
-
-# Not forks of this process, which has threads, but of one that has only imported the engine: they share those pages.
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["server.workers.process_main"])
 
 
 class ProcessWorker:
@@ -136,8 +132,8 @@ class ProcessWorker:
         self._connection.close()
 
     def _launch(self) -> None:
-        ours, theirs = _processes.Pipe()
-        process = _processes.Process(
+        ours, theirs = PROCESSES.Pipe()
+        process = PROCESSES.Process(
             target=run_engine, args=(theirs, self._bundle, self._settings), name=self._name, daemon=True
         )
         process.start()

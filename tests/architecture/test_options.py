@@ -8,7 +8,7 @@ from pydantic import Field
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
-from server.cli.option_flags import with_options
+from server.cli.command import with_options
 from server.http.protocols.native.texts import TranslateBody
 from server.interface.decoding_options import BEAM, Applies, DecodingOptions
 from server.interface.option_table import options_page

@@ -58,7 +58,7 @@ def _with(content: bytes, offset: int, value: int) -> bytes:
     ("damage", "finding"),
     [
         (lambda content: content[:40], "at least 48 bytes. Given: 40"),
-        (lambda content: b"text" + content[4:], "no binary shortlist"),
+        (lambda content: b"text" + content[4:], "not a binary shortlist"),
         (lambda content: content[:-4], "truncated or damaged"),
         (lambda content: _with(content, 32, 2**61), "truncated or damaged"),
         (lambda content: content[:60] + b"\1" + content[61:], "checksum"),

@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 from typer.testing import CliRunner
 
-from kvasir import app
+from kvasir_commands import app
 from server.operations.settings import unknown_variables
 from tests.architecture.project_files import text_of
 from tests.docs.fenced_blocks import blocks_of, pages

@@ -11,7 +11,7 @@ from export.exporter import export_bundle
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import SentenceParams
 from server.text.tokenizers.registry import open_tokenizer
-from server.translation.sentence_encoder import first_token
+from server.translation.engine_requests import first_token
 from tests.model.families.family_checkpoints import FAMILIES, SENTENCES, write_family
 
 NUM_NEW_TOKENS = 12

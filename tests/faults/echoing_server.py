@@ -10,7 +10,7 @@ from server.interface.engine_client import EngineClient
 from server.operations.defaults import DEFAULT_MODEL
 
 
-def _open_engines(*_: object) -> Sequence[EngineClient]:
+def _open_engines(*_: object, **__: object) -> Sequence[EngineClient]:
     return [EchoEngine(load_bundle(DEFAULT_MODEL))]
 
 

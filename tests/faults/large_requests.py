@@ -265,7 +265,6 @@ def other_attacks() -> Iterator[Attack]:
     for path in (
         "/openapi.json",
         "/docs",
-        "/spec",
         "/metrics",
         "/",
         "/v1/models",

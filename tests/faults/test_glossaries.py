@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 from server.http.app import create_app
 from server.http.state import ServerState
 from server.operations.settings import Settings
-from server.translation.worker_threads import GLOSSARIES
+from server.translation.execution import GLOSSARIES
 from tests.fakes.echo import EchoFor
 
 BODY = {"text": "Tea.", "source": "en", "target": "de"}

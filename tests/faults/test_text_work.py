@@ -16,13 +16,12 @@ from server.text.language_detection import Detector
 from server.text.protection.masked_sentence import unchanged
 from server.text.readers.units import Tag, Unit
 from server.text.tokenizers.marian import MarianTokenizer
-from server.translation.deadline import NO_DEADLINE
+from server.translation.execution import NO_DEADLINE, PROTECTED_TEXTS, ThreadRunner
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.router import Router
 from server.translation.service import AUTO, TranslationService
 from server.translation.types import TextFormat, TranslationRequest
-from server.translation.worker_threads import PROTECTED_TEXTS, ThreadRunner
 from tests.fakes.echo import make_bundle
 from tests.server.text.identity import LETTERS, IdentityEngine
 

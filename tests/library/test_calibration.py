@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from bundle.loading import load_bundle
 from bundle.manifest import Repair
-from kvasir import app
+from kvasir_commands import app
 from library.card import write_section
 from library.repairs import Decoder, RepairFigures, repair_figures
 from server.interface.decoding_options import DecodingOptions

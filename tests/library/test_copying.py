@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from bundle.loading import load_bundle
 from bundle.manifest import SpanCopying
-from kvasir import app
+from kvasir_commands import app
 from library.copying import _FORMS, _filled, _neutral, add_copying, measured_copying
 from server.text.readers.plain_text import read_text
 from server.text.readers.units import Unit

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bundle.loading import load_bundle
-from kvasir import app
+from kvasir_commands import app
 from library.home import Home
 from library.mozilla import Metadata, read_metadata
 from library.pull import PullOptions, pull

@@ -9,7 +9,7 @@ from huggingface_hub import constants
 from typer.testing import CliRunner, Result
 
 from bundle.loading import load_bundle
-from kvasir import app
+from kvasir_commands import app
 from library.home import Home
 from library.pull import PullOptions, pull
 from server.operations.settings import Settings

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from bundle.loading import load_bundle
 from bundle.tensors import SHORTLIST_FILE
 from export.recovery import read_bundle
-from kvasir import app
+from kvasir_commands import app
 from server.engine.shortlist import ListedTokens
 from server.text.tokenizers.registry import open_tokenizer
 

@@ -1,16 +1,15 @@
 """Translation of blocks of lines by one engine, on one thread."""
 
 import asyncio
+import json
 import math
 import selectors
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from bundle.loading import Bundle
-from server.cli.json_lines import json_line
 from server.cli.offline_options import OfflineOptions
-from server.cli.translate.observers import StatsRecorder
-from server.cli.translate.stats import OfflineStats
+from server.cli.translate.stats import OfflineStats, StatsRecorder
 from server.operations.defaults import DEFAULT_PIVOT
 from server.text.language_detection import Detector
 from server.text.language_tags import match_language
@@ -20,6 +19,27 @@ from server.translation.router import Route, Router
 from server.translation.types import Translation, TranslationRequest
 from server.workers.cache import CachedEngineClient
 from server.workers.stepped_engine import SteppedEngine
+
+# Fields that were not requested.
+_EMPTY: tuple[object, ...] = (None, (), [])
+
+
+def json_line(translation: Translation) -> str:
+    """Return a translation as one line, with the field names of `POST /v1/translate`."""
+    return json.dumps(_known(asdict(translation)), ensure_ascii=False)
+
+
+def _known(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _known(each) for name, each in value.items() if each not in _EMPTY and not _is_nan(each)}
+    if isinstance(value, list | tuple):
+        return [None if _is_nan(each) else _known(each) for each in value]
+    return value
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
 
 _MAX_ROWS = 128
 _MAX_ENCODER_TOKENS = 512
@@ -75,6 +95,7 @@ class BlockTranslator:
         Raises `UnsupportedPair`, `BundleError` and `EngineFailed`.
         """
         self._options = options
+        self._memory = options.memory()
         self._recorder = StatsRecorder()
         self._engines = [
             SteppedEngine.open(bundle, _MAX_ROWS, _MAX_ENCODER_TOKENS, self._recorder) for bundle in bundles
@@ -146,6 +167,7 @@ class BlockTranslator:
                 source=route.source,
                 target=route.target,
                 options=self._options.decoding,
+                memory=self._memory,
             )
             result = await route.pipeline.translate(request)
             translations.update(zip(indices, result.translations, strict=True))

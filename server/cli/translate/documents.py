@@ -10,8 +10,7 @@ from pathlib import Path
 
 from bundle.loading import Bundle
 from server.cli.offline_options import OfflineOptions, check_document_options
-from server.cli.translate.observers import StatsRecorder
-from server.cli.translate.stats import OfflineStats
+from server.cli.translate.stats import OfflineStats, StatsRecorder
 from server.documents.formats.registry import DocumentFormat
 from server.documents.input.limits import MEGABYTE, FileLimits
 from server.documents.rewriting import InProcessRewrite, Translate, translate_document
@@ -92,7 +91,7 @@ def translate_document_file(
             options.source is None and len(router.source_languages) > 1 and router.from_any_language(options.target)
         )
         service = TranslationService(router, Detector(router.source_languages if is_any else ()), TranslationLimits())
-        request = TranslationRequest((), "", "", options.decoding)
+        request = TranslationRequest((), "", "", options.decoding, memory=options.memory())
         spoken = AUTO if is_any else options.source
         translate = document_translation(service, request, spoken, options.target, observe)
         language = service.check(request, spoken, options.target)

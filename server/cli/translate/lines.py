@@ -8,8 +8,7 @@ from typing import BinaryIO, cast
 from bundle.loading import Bundle
 from server.cli.offline_options import OfflineOptions, check_line_options
 from server.cli.translate.blocks import Block, TranslatedBlock
-from server.cli.translate.encodings import EncodedOutput, Utf8Input, input_encoding
-from server.cli.translate.input_lines import InputLines
+from server.cli.translate.input_lines import EncodedOutput, InputLines, Utf8Input, input_encoding
 from server.cli.translate.stats import OfflineStats
 from server.cli.translate.workers import BlockWorkers, CallingThread, WorkerProcesses
 from server.operations.cpu_count import usable_cpus

@@ -1,7 +1,9 @@
 """Statistics of an offline translation."""
 
+import threading
 from dataclasses import dataclass, fields
 
+from server.interface.engine_client import SentenceOutcome
 from server.translation.types import TranslationResult
 
 
@@ -65,3 +67,30 @@ class OfflineStats:
 
 
 _COUNTS = tuple(each.name for each in fields(OfflineStats) if each.name != "seconds")
+
+
+class StatsRecorder:
+    """Counts of decoded, cached and coalesced sentences, and of steps and their rows. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stats = OfflineStats()
+
+    def sentences(self, outcome: SentenceOutcome, count: int) -> None:
+        """Count sentences with this outcome."""
+        setattr(self._stats, outcome, getattr(self._stats, outcome) + count)
+
+    def cache_grew(self, _num_sentences: int, _num_bytes: int) -> None:
+        """Do nothing; the cache ends with the run."""
+
+    def step(self, rows: int, _seconds: float) -> None:
+        """Count a decoder step."""
+        with self._lock:
+            self._stats.steps += 1
+            self._stats.rows += rows
+
+    def take(self) -> OfflineStats:
+        """Return the counts since the last call."""
+        with self._lock:
+            taken, self._stats = self._stats, OfflineStats()
+            return taken

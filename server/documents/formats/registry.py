@@ -4,31 +4,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePath
+from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import BinaryIO
 
-from server.documents.formats import (
-    ass,
-    csv,
-    docx,
-    epub,
-    html,
-    json,
-    md,
-    odf,
-    po,
-    pptx,
-    properties,
-    srt,
-    strings,
-    txt,
-    vtt,
-    xliff,
-    xlsx,
-)
-from server.documents.formats.csv import check_delimiter
 from server.documents.formats.options import NO_FORMAT_OPTIONS, FormatOptions
-from server.documents.fragment import CountedRewrite, Rewrite
+from server.documents.fragment import CountedRewrite
 from server.documents.input.encoding import check_encoding
 from server.documents.input.limits import FileLimits
 from server.interface.errors import InvalidRequest, UnsupportedFormat
@@ -44,11 +25,15 @@ _ALWAYS_GIVEN = "language"  # by the server, whatever the format
 
 @dataclass(frozen=True, slots=True)
 class DocumentFormat:
-    """One document format. `takes` names the options that it has; the translation has `result_extension`."""
+    """One document format. `takes` names the options that it has; the translation has `result_extension`.
+
+    `rewriter` names a module of this folder and its function. It is imported with the first document: every start
+    would wait for the modules of all formats, and their libraries.
+    """
 
     extension: str
     media_type: str
-    rewriter: Rewriter
+    rewriter: str
     takes: frozenset[str] = frozenset()
     result_extension: str = ""  # empty: the same
     options: FormatOptions = NO_FORMAT_OPTIONS
@@ -56,24 +41,12 @@ class DocumentFormat:
     def rewrite(self, source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> CountedRewrite:
         """Rewrite a document with the options that the format has."""
         given = {name: value for name, value in self.options.given().items() if name in self.takes}
-        return self.rewriter(source, sink, limits, **given)
+        rewrite: Rewriter = resolve_name(f"{__package__}.{self.rewriter}")
+        return rewrite(source, sink, limits, **given)
 
     def result_name(self, name: str) -> str:
         """Return the name of the translation of a file."""
         return str(PurePath(name).with_suffix(self.result_extension)) if self.result_extension and name else name
-
-
-def _rewrite_yaml(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, encoding: str | None = None) -> Rewrite:
-    # Imported with the first document: every start would wait for its library.
-    from server.documents.formats import yaml
-
-    return yaml.rewrite(source, sink, limits, encoding)
-
-
-def _rewrite_pdf(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, language: str | None = None) -> Rewrite:
-    from server.documents.formats import pdf
-
-    return pdf.rewrite(source, sink, limits, language)
 
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
@@ -89,32 +62,32 @@ FORMATS: Mapping[str, DocumentFormat] = MappingProxyType(
     {
         each.extension: each
         for each in (
-            DocumentFormat(".txt", "text/plain", txt.rewrite, _TEXT),
-            DocumentFormat(".md", "text/markdown", md.rewrite, _TEXT),
-            DocumentFormat(".html", "text/html", html.rewrite, _TEXT | _MARKUP),
-            DocumentFormat(".htm", "text/html", html.rewrite, _TEXT | _MARKUP),
-            DocumentFormat(".srt", "application/x-subrip", srt.rewrite, _CAPTIONS),
-            DocumentFormat(".vtt", "text/vtt", vtt.rewrite, _CAPTIONS),
-            DocumentFormat(".ass", "text/x-ssa", ass.rewrite, _CAPTIONS),
-            DocumentFormat(".ssa", "text/x-ssa", ass.rewrite, _CAPTIONS),
-            DocumentFormat(".po", "text/x-gettext-translation", po.rewrite, _MARKUP),
-            DocumentFormat(".pot", "text/x-gettext-translation", po.rewrite, _MARKUP, ".po"),
-            DocumentFormat(".xliff", "application/xliff+xml", xliff.rewrite, _MARKUP),
-            DocumentFormat(".xlf", "application/xliff+xml", xliff.rewrite, _MARKUP),
-            DocumentFormat(".json", "application/json", json.rewrite, _TEXT),
-            DocumentFormat(".yaml", "application/yaml", _rewrite_yaml, _TEXT),
-            DocumentFormat(".yml", "application/yaml", _rewrite_yaml, _TEXT),
-            DocumentFormat(".properties", "text/x-java-properties", properties.rewrite, _TEXT),
-            DocumentFormat(".strings", "text/x-apple-strings", strings.rewrite, _TEXT),
-            DocumentFormat(".csv", "text/csv", csv.rewrite, _TABLE),
-            DocumentFormat(".docx", f"{_OFFICE}wordprocessingml.document", docx.rewrite),
-            DocumentFormat(".pptx", f"{_OFFICE}presentationml.presentation", pptx.rewrite),
-            DocumentFormat(".xlsx", f"{_OFFICE}spreadsheetml.sheet", xlsx.rewrite),
-            DocumentFormat(".odt", f"{_OPEN_DOCUMENT}text", odf.rewrite_text),
-            DocumentFormat(".ods", f"{_OPEN_DOCUMENT}spreadsheet", odf.rewrite_spreadsheet),
-            DocumentFormat(".odp", f"{_OPEN_DOCUMENT}presentation", odf.rewrite_presentation),
-            DocumentFormat(".epub", "application/epub+zip", epub.rewrite, _MARKUP),
-            DocumentFormat(".pdf", f"{_OFFICE}wordprocessingml.document", _rewrite_pdf, _MARKUP, ".docx"),
+            DocumentFormat(".txt", "text/plain", "txt.rewrite", _TEXT),
+            DocumentFormat(".md", "text/markdown", "md.rewrite", _TEXT),
+            DocumentFormat(".html", "text/html", "html.rewrite", _TEXT | _MARKUP),
+            DocumentFormat(".htm", "text/html", "html.rewrite", _TEXT | _MARKUP),
+            DocumentFormat(".srt", "application/x-subrip", "srt.rewrite", _CAPTIONS),
+            DocumentFormat(".vtt", "text/vtt", "vtt.rewrite", _CAPTIONS),
+            DocumentFormat(".ass", "text/x-ssa", "ass.rewrite", _CAPTIONS),
+            DocumentFormat(".ssa", "text/x-ssa", "ass.rewrite", _CAPTIONS),
+            DocumentFormat(".po", "text/x-gettext-translation", "po.rewrite", _MARKUP),
+            DocumentFormat(".pot", "text/x-gettext-translation", "po.rewrite", _MARKUP, ".po"),
+            DocumentFormat(".xliff", "application/xliff+xml", "xliff.rewrite", _MARKUP),
+            DocumentFormat(".xlf", "application/xliff+xml", "xliff.rewrite", _MARKUP),
+            DocumentFormat(".json", "application/json", "json.rewrite", _TEXT),
+            DocumentFormat(".yaml", "application/yaml", "yaml.rewrite", _TEXT),
+            DocumentFormat(".yml", "application/yaml", "yaml.rewrite", _TEXT),
+            DocumentFormat(".properties", "text/x-java-properties", "properties.rewrite", _TEXT),
+            DocumentFormat(".strings", "text/x-apple-strings", "strings.rewrite", _TEXT),
+            DocumentFormat(".csv", "text/csv", "csv.rewrite", _TABLE),
+            DocumentFormat(".docx", f"{_OFFICE}wordprocessingml.document", "docx.rewrite"),
+            DocumentFormat(".pptx", f"{_OFFICE}presentationml.presentation", "pptx.rewrite"),
+            DocumentFormat(".xlsx", f"{_OFFICE}spreadsheetml.sheet", "xlsx.rewrite"),
+            DocumentFormat(".odt", f"{_OPEN_DOCUMENT}text", "odf.rewrite_text"),
+            DocumentFormat(".ods", f"{_OPEN_DOCUMENT}spreadsheet", "odf.rewrite_spreadsheet"),
+            DocumentFormat(".odp", f"{_OPEN_DOCUMENT}presentation", "odf.rewrite_presentation"),
+            DocumentFormat(".epub", "application/epub+zip", "epub.rewrite", _MARKUP),
+            DocumentFormat(".pdf", f"{_OFFICE}wordprocessingml.document", "pdf.rewrite", _MARKUP, ".docx"),
         )
     }
 )
@@ -144,6 +117,8 @@ def format_of(name: str, options: FormatOptions = NO_FORMAT_OPTIONS, format_name
 
 def _checked(options: FormatOptions) -> FormatOptions:
     if options.delimiter is not None:
+        from server.documents.formats.csv import check_delimiter
+
         options = replace(options, delimiter=check_delimiter(options.delimiter))
     if options.encoding is not None:
         check_encoding(options.encoding)

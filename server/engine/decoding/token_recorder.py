@@ -18,12 +18,12 @@ from server.interface.request import FinishReason, Hypothesis, SentenceParams, T
 
 
 def attention_weights(queries: NDArray[np.floating], keys: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
-    """Return softmax(queries keys^T * scale) of one row, [heads, source_len]; the weights of each head sum to 1.
+    """Return softmax(queries keys^T * scale), [tokens, heads, source_len]; the weights of each head sum to 1.
 
-    `queries` [heads * head_dim], `keys` [heads, source_len, head_dim].
+    `queries` [tokens, heads * head_dim], `keys` [heads, source_len, head_dim].
     """
     num_heads, _, head_dim = keys.shape
-    per_head = queries.astype(np.float32).reshape(num_heads, head_dim, 1)
+    per_head = queries.astype(np.float32).reshape(len(queries), num_heads, head_dim, 1)
     products = (keys @ per_head)[..., 0] * np.float32(scale)
     weights: NDArray[np.float32] = np.exp(products - products.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
@@ -31,7 +31,10 @@ def attention_weights(queries: NDArray[np.floating], keys: NDArray[np.float32], 
 
 
 class CrossAttention:
-    """Attention of one request's target tokens to its source, in one decoder layer, averaged over heads."""
+    """Attention of one request's target tokens to its source, in one decoder layer, averaged over heads.
+
+    Computed for hypotheses at their end: most prefixes of a search lead to none.
+    """
 
     def __init__(self, params: SentenceParams, scale: float) -> None:
         self.layer = params.alignment_layer
@@ -49,23 +52,28 @@ class CrossAttention:
         self._keys = keys
 
     def weights(self, queries: NDArray[np.floating]) -> NDArray[np.float32]:
-        """Return the mean weights [source_len] of the selected heads for the queries [heads * head_dim] of one row."""
+        """Return the mean weights [tokens, source_len] of the selected heads for queries [tokens, heads * head_dim]."""
         weights = attention_weights(queries, self._keys, self._scale)
-        mean: NDArray[np.float32] = (weights[self._heads] if self._heads else weights).mean(axis=0)
+        mean: NDArray[np.float32] = (weights[:, self._heads] if self._heads else weights).mean(axis=1)
         return mean
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TokenRecord:
     """Outputs of the model after one prefix.
 
-    `log_probs` are the model's, of the candidate tokens; `attention` [source_len] is None unless requested;
+    `candidates` are tokens and the model's log-probabilities of them, once for each time that the prefix was decoded:
+    samples may have drawn different tokens. `queries` [heads * head_dim] of cross-attention are None unless requested;
     `alternatives` are the most likely tokens, best first.
     """
 
-    log_probs: dict[int, float]
-    attention: NDArray[np.float32] | None
+    candidates: list[tuple[NDArray[np.int64], NDArray[np.float32]]]
+    queries: NDArray[np.floating] | None
     alternatives: list[tuple[int, float]]
+
+    def log_prob(self, token: int) -> float:
+        """Return the log-probability of a token; minus infinity if it was never possible."""
+        return max((float(log_probs[tokens == token].max(initial=-np.inf)) for tokens, log_probs in self.candidates))
 
 
 class TokenRecorder:
@@ -112,27 +120,26 @@ class TokenRecorder:
             alternatives = [
                 list(zip(*each, strict=True)) for each in zip(best.tolist(), log_probs_of_best, strict=True)
             ]
-        candidates = zip(tokens.tolist(), log_probs.tolist(), strict=True)
-        for beam, (sequence, each) in enumerate(zip(sequences, candidates, strict=True)):
-            possible = {token: log_prob for token, log_prob in zip(*each, strict=True) if log_prob != -np.inf}
-            attention = None
-            if self._attention is not None and rows.queries is not None:
-                attention = self._attention.weights(rows.queries[beam])
-            self._write(sequence, TokenRecord(possible, attention, alternatives[beam]))
+        for beam, sequence in enumerate(sequences):
+            candidates = (tokens[beam], log_probs[beam])
+            if (earlier := self._records.get(prefix := sequence.tobytes())) is not None:
+                earlier.candidates.append(candidates)
+                continue
+            queries = None if rows.queries is None else rows.queries[beam]
+            self._records[prefix] = TokenRecord([candidates], queries, alternatives[beam])
 
     def log_probabilities(self, sequence: NDArray[np.int32], start: int = 0) -> list[float]:
         """Return the model's log-probability of each token from index `start` on."""
         records = self._records_of(sequence)[start:]
-        return [
-            record.log_probs.get(token, -np.inf)
-            for token, record in zip(sequence[start:].tolist(), records, strict=True)
-        ]
+        return [record.log_prob(token) for token, record in zip(sequence[start:].tolist(), records, strict=True)]
 
     def attention(self, sequence: NDArray[np.int32]) -> NDArray[np.float32]:
         """Return the attention [num_tokens, source_len] of each token, which must have been requested."""
         assert self._attention is not None
-        weights = [record.attention for record in self._records_of(sequence) if record.attention is not None]
-        return np.array(weights, np.float32).reshape(-1, self._attention.source_len)
+        queries = [record.queries for record in self._records_of(sequence) if record.queries is not None]
+        if not queries:
+            return np.empty((0, self._attention.source_len), np.float32)
+        return self._attention.weights(np.stack(queries))
 
     def annotate(self, hypothesis: Hypothesis) -> Hypothesis:
         """Return a hypothesis, with its target prefix, with the model's own log-probability and its details."""
@@ -152,12 +159,6 @@ class TokenRecorder:
             [record.alternatives for record in self._records_of(sequence)] if self._num_alternatives else [],
             self.attention(tokens) if self._returns_attention else None,
         )
-
-    def _write(self, prefix: NDArray[np.int32], record: TokenRecord) -> None:
-        """Keep a record. Samples with the same prefix may have drawn different tokens: their records are merged."""
-        earlier = self._records.setdefault(prefix.tobytes(), record)
-        if earlier is not record:
-            earlier.log_probs.update(record.log_probs)
 
     def _records_of(self, sequence: NDArray[np.int32]) -> list[TokenRecord]:
         return [self._records[sequence[:length].tobytes()] for length in range(sequence.size)]

@@ -9,11 +9,9 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.http.raw_headers import header
-from server.http.requests.parameters import BEFORE_JSON, MAX_BLANK_BYTES, looks_like_json
+from server.http.requests.parameters import BEFORE_JSON, MAX_BLANK_BYTES, header, looks_like_json
 from server.http.responses.errors import retry_after
-from server.http.state import RequestRecord
-from server.http.unread_bytes import UnreadBytes
+from server.http.state import RequestRecord, UnreadBytes
 from server.interface.errors import QueueFull
 
 _PIECE_BYTES = 16 * 1024

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from server.http.raw_headers import header
-from server.operations.network import UNIX_CLIENT
+from server.http.requests.parameters import header
+from server.operations.settings import UNIX_CLIENT
 
 _log = logging.getLogger("kvasir")
 

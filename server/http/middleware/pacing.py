@@ -2,10 +2,8 @@
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.http.responses.error_formats import ErrorFormats
-from server.http.responses.errors import error_response
-from server.http.state import RequestRecord
-from server.http.unread_bytes import UnreadBytes
+from server.http.responses.errors import ErrorFormats, error_response
+from server.http.state import RequestRecord, UnreadBytes
 from server.interface.errors import QueueFull
 
 _CHUNK_BYTES = 64 * 1024  # as large as uvicorn's write buffer, which holds no more than this and the next chunk

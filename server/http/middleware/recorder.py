@@ -11,10 +11,8 @@ from collections.abc import Callable, Collection, Mapping
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.http.raw_headers import header
-from server.http.requests.parameters import close_forms
-from server.http.responses.error_formats import ErrorFormats
-from server.http.responses.errors import CLIENT_GONE_STATUS, error_response
+from server.http.requests.parameters import close_forms, header
+from server.http.responses.errors import CLIENT_GONE_STATUS, ErrorFormats, error_response
 from server.http.state import RequestRecord, ServerState, milliseconds
 from server.interface.client_identity import client_of_call
 from server.interface.errors import EngineFailed

@@ -11,9 +11,9 @@ from pydantic import BaseModel
 
 from server.http.protocols.protocol import Protocol, SharedPaths
 from server.http.requests.admission import check_admission
-from server.http.requests.compatible_translation import translate_texts
 from server.http.requests.parameters import Parameters, read_parameters
-from server.http.responses.error_formats import ErrorFormat
+from server.http.requests.translation_call import translate_texts
+from server.http.responses.errors import ErrorFormat
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.translation.types import TextFormat
@@ -63,7 +63,7 @@ _FUNCTION_NAME = re.compile(r"[A-Za-z_$][\w$.]{0,99}", re.ASCII)
 @router.post("/apertium/translate", dependencies=[Depends(check_admission)])
 async def translate(request: Request) -> Response:
     """Translate `q` for `langpair` (`eng|deu` or `en|de`). Answers also at `/translate`, recognised by `langpair`."""
-    sent = await _read(request)
+    sent = await read_parameters(request)
     text = sent.text("q")
     if text is None:
         raise InvalidRequest("Missing 1 required argument: q")
@@ -85,7 +85,7 @@ async def translate(request: Request) -> Response:
 @router.get("/list", include_in_schema=False)
 async def list_pairs(request: Request) -> Response:
     """Return all pairs of languages, with codes of two letters and of three. Answers also at `/listPairs`."""
-    sent = await _read(request)
+    sent = await read_parameters(request)
     _, model_router = server_state(request).accept()
     pairs = []
     for spelled in (_three_letters, str):
@@ -102,17 +102,13 @@ async def list_pairs(request: Request) -> Response:
 @router.post("/identifyLang", include_in_schema=False)
 async def identify(request: Request) -> Response:
     """Return the probability of each language of `q`. Answers also at `/identifyLang`."""
-    sent = await _read(request)
+    sent = await read_parameters(request)
     text = sent.text("q")
     if text is None:
         raise InvalidRequest("Missing 1 required argument: q")
     service, _ = server_state(request).accept()
     [ranked] = await service.rank((text,))
     return _json(sent, {_three_letters(each.language): round(each.confidence, 4) for each in ranked})
-
-
-async def _read(request: Request) -> Parameters:
-    return await read_parameters(request, 50)
 
 
 def _answer(sent: Parameters, data: object) -> Response:

@@ -8,11 +8,9 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, BeforeValidator, FailFast, Field
 
 from server.http.protocols.protocol import Protocol, SharedPaths
-from server.http.requests.compatible_translation import source_codes, translate_texts
-from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import read_parameters
-from server.http.responses.error_formats import ErrorFormat
-from server.http.state import server_state
+from server.http.requests.parameters import body_of, read_parameters
+from server.http.requests.translation_call import source_codes, translate_texts
+from server.http.responses.errors import ErrorFormat
 from server.interface.errors import InvalidRequest, NotFound, TextTooLong, UnsupportedPair
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.types import TextFormat
@@ -69,7 +67,7 @@ class DeepLXAnswer(BaseModel):
 )
 async def translate(request: Request) -> DeepLXAnswer:
     """Translate one text. Answers also at `/translate` and `/v1/translate`, recognised by `target_lang`."""
-    sent = await read_parameters(request, server_state(request).settings.max_texts + 10)
+    sent = await read_parameters(request)
     if sent.is_list("text"):
         raise InvalidRequest("`text` must be one string; /v2/translate accepts a list")
     text = sent.text("text")

@@ -6,10 +6,9 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
 from server.http.protocols.protocol import Protocol
-from server.http.requests.compatible_translation import source_codes, translate_texts
-from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import Parameters, read_parameters
-from server.http.responses.error_formats import ErrorFormat
+from server.http.requests.parameters import Parameters, body_of, read_parameters
+from server.http.requests.translation_call import source_codes, translate_texts
+from server.http.responses.errors import ErrorFormat
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.text.language_tags import display_name, match_language, means_detection
@@ -33,13 +32,12 @@ router = APIRouter(
     responses=extension_responses(400, 413, 429, 500, 503, 504),
 )
 
-_MAX_FIELDS = 50
 # Selection Translator names the two scripts unlike Unicode.
 _CHINESE_NAMES = {"zh-Hans": "\u4e2d\u6587(\u7b80\u4f53)", "zh-Hant": "\u4e2d\u6587(\u7e41\u4f53)"}
 
 
 async def _parameters(request: Request) -> Parameters:
-    return await read_parameters(request, server_state(request).settings.max_texts + _MAX_FIELDS)
+    return await read_parameters(request)
 
 
 Sent = Annotated[Parameters, Depends(_parameters)]

@@ -6,9 +6,9 @@ from pydantic import BaseModel
 
 from server.http.protocols.protocol import Protocol, SharedPaths
 from server.http.requests.admission import check_admission
-from server.http.requests.compatible_translation import translate_texts
 from server.http.requests.parameters import read_parameters
-from server.http.responses.error_formats import ErrorFormat
+from server.http.requests.translation_call import translate_texts
+from server.http.responses.errors import ErrorFormat
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.text.language_tags import match_language
@@ -39,7 +39,7 @@ _SUGOI_SOURCE, _SUGOI_TARGET = "ja", "en"
 @router.get("/xunity/translate", responses={200: {"content": {"text/plain": {}}}})
 async def custom_translate(request: Request) -> PlainTextResponse:
     """Translate `text` from `from` to `to`. The answer is the translation alone. Answers also at `/translate`."""
-    sent = await read_parameters(request, 50)
+    sent = await read_parameters(request)
     text = sent.text("text")
     if text is None:
         raise InvalidRequest("`text` is missing")
@@ -54,7 +54,7 @@ async def sugoi(request: Request) -> JSONResponse:
     The languages are Japanese and English if a model translates them, else those of the server's only pair.
     """
     server = server_state(request)
-    sent = await read_parameters(request, server.settings.max_texts + 10)
+    sent = await read_parameters(request)
     name = "batch" if sent.is_list("batch") else "content"
     texts, is_list = sent.texts(name), sent.is_list(name)
     if not texts and not is_list:

@@ -9,10 +9,9 @@ from pydantic import BaseModel, Field
 
 from server.http.protocols.protocol import Protocol
 from server.http.requests.admission import check_admission
-from server.http.requests.compatible_translation import check_language, source_codes, translate_texts
-from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import Parameters, read_parameters
-from server.http.responses.error_formats import ErrorFormat
+from server.http.requests.parameters import Parameters, body_of, read_parameters
+from server.http.requests.translation_call import check_language, source_codes, translate_texts
+from server.http.responses.errors import ErrorFormat
 from server.http.state import server_state
 from server.interface.errors import InvalidApiKey, InvalidRequest, MissingApiKey, TextTooLong
 from server.text.language_tags import display_name, match_language, means_detection
@@ -172,7 +171,7 @@ class GoogleLanguages(BaseModel):
 )
 async def translate(request: Request) -> CloudTranslateAnswer:
     """Translate texts. Without `format` they are HTML, as in Google's service."""
-    sent = await _read(request)
+    sent = await read_parameters(request)
     texts = _texts(sent)
     text_format = _FORMATS.get((_field(request, sent, "format") or "").casefold())
     if text_format is None:
@@ -198,7 +197,7 @@ async def translate(request: Request) -> CloudTranslateAnswer:
 @router.post(f"{PATH}/detect", openapi_extra=body_of(DetectFields))
 async def detect(request: Request) -> GoogleDetections:
     """Return the most likely language of each text."""
-    sent = await _read(request)
+    sent = await read_parameters(request)
     texts = TranslationRequest(tuple(_texts(sent)), "", "")
     server = server_state(request)
     server.settings.limits.check_size(texts)
@@ -218,7 +217,7 @@ async def detect(request: Request) -> GoogleDetections:
 @router.post(f"{PATH}/languages", include_in_schema=False, response_model_exclude_none=True)
 async def languages(request: Request) -> GoogleLanguages:
     """Return all languages, with names if `target` names the language of names."""
-    locale = _field(request, await _read(request), "target")
+    locale = _field(request, await read_parameters(request), "target")
     check_language(locale or "", "target language")
     _, model_router = server_state(request).accept()
     tags = sorted({*model_router.source_languages, *model_router.target_languages})
@@ -230,10 +229,6 @@ async def languages(request: Request) -> GoogleLanguages:
             ]
         )
     )
-
-
-async def _read(request: Request) -> Parameters:
-    return await read_parameters(request, server_state(request).settings.max_texts + 50)
 
 
 def _field(request: Request, sent: Parameters, name: str) -> str | None:
@@ -265,7 +260,7 @@ _BACKEND = 10  # in real answers a number of the model; clients ignore it
 @web_router.post("/single")
 async def single(request: Request) -> JSONResponse:
     """Translate one text `q` from `sl` to `tl`, as an array, or as an object with `dj=1`."""
-    sent = await _read_texts(request)
+    sent = await read_parameters(request)
     text = sent.text("q")
     if text is None:
         raise InvalidRequest("`q` is missing")
@@ -298,7 +293,7 @@ async def single(request: Request) -> JSONResponse:
 @web_router.post("/t")
 async def several(request: Request) -> JSONResponse:
     """Translate the texts `q`. The answer is a list of translations, each with its language if `sl` is auto."""
-    sent = await _read_texts(request)
+    sent = await read_parameters(request)
     texts = sent.texts("q")
     if not texts:
         raise InvalidRequest("`q` is missing")
@@ -316,10 +311,6 @@ async def several(request: Request) -> JSONResponse:
     return JSONResponse([[text, code] for text, code in zip(translated, codes, strict=True)])
 
 
-async def _read_texts(request: Request) -> Parameters:
-    return await read_parameters(request, server_state(request).settings.max_texts + 50)
-
-
 def _pieces(text: str, translated: str) -> list[tuple[str, str]]:
     """Return translations beside their sources, line by line. All but the last end with their line break."""
     new, old = translated.splitlines(keepends=True), text.splitlines(keepends=True)
@@ -335,7 +326,6 @@ PAGE_PATH = "/google"
 MOBILE_PATH = "/m"
 BATCH_PATH = "/_/TranslateWebserverUi/data/batchexecute"
 _TRANSLATE = "MkEWBc"  # name of the call that translates
-_MAX_PAGE_FIELDS = 50
 _MAX_CALLS = 128
 _HTML: dict[int | str, dict[str, object]] = {200: {"content": {"text/html": {}}}}
 _TEXT: dict[int | str, dict[str, object]] = {200: {"content": {"text/plain": {}}}}
@@ -355,7 +345,7 @@ async def start_page(request: Request) -> HTMLResponse:
 @pages_router.get(MOBILE_PATH, responses=_HTML, dependencies=[Depends(check_admission)])
 async def mobile_page(request: Request) -> HTMLResponse:
     """Translate the text `q` from `sl` to `tl`, into a page with the translation as its result."""
-    sent = await read_parameters(request, _MAX_PAGE_FIELDS)
+    sent = await read_parameters(request)
     text = sent.text("q")
     if text is None:
         raise InvalidRequest("`q` is missing")
@@ -368,7 +358,7 @@ async def mobile_page(request: Request) -> HTMLResponse:
 @pages_router.post(PAGE_PATH + BATCH_PATH, responses=_TEXT)
 async def batch(request: Request) -> PlainTextResponse:
     """Translate the texts of the calls in `f.req`. With `rt=c` each answer follows a line with its length."""
-    sent = await read_parameters(request, _MAX_PAGE_FIELDS)
+    sent = await read_parameters(request)
     calls = _batch_calls(sent.text("f.req"))
     answers: dict[int, str] = {}
     for pair in dict.fromkeys((source, target) for _, source, target, _ in calls):

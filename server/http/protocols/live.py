@@ -17,8 +17,7 @@ from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket
 
 from server.http.protocols.protocol import Protocol
-from server.http.responses.error_formats import NATIVE
-from server.http.responses.errors import describe_problems, error_response, error_responses
+from server.http.responses.errors import NATIVE, describe_problems, error_response, error_responses
 from server.http.state import RequestRecord, ServerState
 from server.interface.decoding_options import MAX_BEAM_SIZE
 from server.interface.errors import InvalidRequest, KvasirError, UnsupportedPair
@@ -203,7 +202,7 @@ def _opened(server: ServerState, record: RequestRecord, query: LiveQuery) -> Liv
         record.num_characters += num_characters
 
     options = LiveOptions(source, target, query.policy, query.frame, query.beam_size)
-    session = LiveSession(options, find, server.live.clock, charge, server.metrics.live_translated)
+    session = LiveSession(options, find, server.live.clock, charge, server.metrics.live_seconds.observe)
     record.num_texts = 1
     return server.live.start(session, record.client)
 

@@ -10,9 +10,9 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from server.http.protocols.protocol import Protocol, SharedPaths
-from server.http.requests.compatible_translation import translate_texts
 from server.http.requests.parameters import read_json
-from server.http.responses.error_formats import ErrorFormat
+from server.http.requests.translation_call import translate_texts
+from server.http.responses.errors import ErrorFormat
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, QuotaExceeded, TextTooLong
 from server.text.language_tags import display_name, match_language

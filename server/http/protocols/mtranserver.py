@@ -1,18 +1,16 @@
 """MTranServer-compatible protocol: texts, detection, and the version of the server."""
 
-from importlib.metadata import PackageNotFoundError, version
-
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
 from server.http.protocols.protocol import Protocol, SharedPaths
-from server.http.requests.compatible_translation import translate_texts
-from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import Parameters, read_parameters
-from server.http.responses.error_formats import ErrorFormat
+from server.http.requests.parameters import Parameters, body_of, read_parameters
+from server.http.requests.translation_call import translate_texts
+from server.http.responses.errors import ErrorFormat
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, TextTooLong
+from server.operations.version import version
 from server.translation.types import TextFormat
 
 
@@ -84,7 +82,7 @@ class DetectAnswer(BaseModel):
 @router.post("/translate", openapi_extra=body_of(TextFields))
 async def translate(request: Request) -> TextAnswer:
     """Translate one text. Answers also at `/translate`, recognised by `from`, `to` and `text`."""
-    sent = await _read(request)
+    sent = await read_parameters(request)
     if sent.is_list("text"):
         raise InvalidRequest("`text` must be one string; /translate/batch accepts a list")
     text = sent.text("text")
@@ -97,7 +95,7 @@ async def translate(request: Request) -> TextAnswer:
 @router.post("/translate/batch", openapi_extra=body_of(BatchFields))
 async def translate_batch(request: Request) -> BatchAnswer:
     """Translate texts together. Answers also at `/translate/batch`."""
-    sent = await _read(request)
+    sent = await read_parameters(request)
     if not sent.is_list("texts"):
         raise InvalidRequest("`texts` must be a list of strings")
     return BatchAnswer(results=await _translate(request, sent, sent.texts("texts")))
@@ -106,7 +104,7 @@ async def translate_batch(request: Request) -> BatchAnswer:
 @router.post("/detect", openapi_extra=body_of(DetectFields))
 async def detect(request: Request) -> DetectAnswer:
     """Return the language of a text. Answers also at `/detect`, recognised by `text`."""
-    sent = await _read(request)
+    sent = await read_parameters(request)
     text = sent.text("text")
     if text is None:
         raise InvalidRequest("`text` is required")
@@ -119,10 +117,6 @@ async def detect(request: Request) -> DetectAnswer:
     if not ranked or ranked[0].confidence < minimum:
         return DetectAnswer(language="", confidence=0)
     return DetectAnswer(language=ranked[0].language, confidence=round(ranked[0].confidence, 4))
-
-
-async def _read(request: Request) -> Parameters:
-    return await read_parameters(request, server_state(request).settings.max_texts + 10)
 
 
 async def _translate(request: Request, sent: Parameters, texts: list[str]) -> list[str]:
@@ -150,10 +144,7 @@ class VersionAnswer(BaseModel):
 @service_router.get("/version")
 async def server_version() -> VersionAnswer:
     """Return the version of this server."""
-    try:
-        return VersionAnswer(version=version("kvasir-server"))
-    except PackageNotFoundError:  # run from a checkout that is not installed
-        return VersionAnswer(version="0")
+    return VersionAnswer(version=version())
 
 
 @service_router.get("/__heartbeat__", response_class=PlainTextResponse)

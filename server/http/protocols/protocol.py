@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.types import Scope
 
 from server.http.requests.parameters import json_names, looks_like_json
-from server.http.responses.error_formats import ErrorFormat
+from server.http.responses.errors import ErrorFormat
 
 _MAX_NAMES = 1000
 _MAX_NAME_BYTES = 100  # longer names are no sign of a protocol
@@ -59,9 +59,9 @@ class Protocol:
 
     `paths` belong to the protocol even where no route exists, so that their errors have its format; a path that ends
     with a slash is a prefix. `aliases` are further paths, with the path of each route. `upload_paths` accept files,
-    `raw_upload_paths` a file as the body, and POST requests to `engine_free_paths` translate nothing: a full server handles them. With API keys, `open_paths` need
-    none, and clients of the protocol may send theirs as the parameter `key_parameter`, in the query as one of
-    `key_queries`, or in one of the headers `key_headers`, without a scheme.
+    `raw_upload_paths` a file as the body, and POST requests to `engine_free_paths` translate nothing: a full server
+    handles them. With API keys, `open_paths` need none, and clients of the protocol may send theirs as the parameter
+    `key_parameter`, in the query as one of `key_queries`, or in one of the headers `key_headers`, without a scheme.
     """
 
     name: str

@@ -8,14 +8,14 @@ from server.http.protocols.deeplx import DEEPLX_PROTOCOL
 from server.http.protocols.extensions import EXTENSIONS_PROTOCOL
 from server.http.protocols.games import GAMES_PROTOCOL
 from server.http.protocols.google import GOOGLE_PROTOCOL
-from server.http.protocols.libretranslate.protocol import LIBRETRANSLATE_PROTOCOL
+from server.http.protocols.libretranslate import LIBRETRANSLATE_PROTOCOL
 from server.http.protocols.live import LIVE_PROTOCOL
 from server.http.protocols.microsoft import MICROSOFT_PROTOCOL
 from server.http.protocols.mtranserver import MTRANSERVER_PROTOCOL
-from server.http.protocols.native.protocol import NATIVE_PROTOCOL
+from server.http.protocols.native.texts import NATIVE_PROTOCOL
 from server.http.protocols.openai.chat import OPENAI_PROTOCOL
 from server.http.protocols.protocol import Protocol
-from server.http.responses.error_formats import ErrorFormats
+from server.http.responses.errors import ErrorFormats
 
 # A request to a path that several share belongs to the first whose rule it matches.
 PROTOCOLS = {

@@ -1,4 +1,4 @@
-"""Request parameters, read alike from a JSON object, a form or the query."""
+"""Request parameters, read alike from a JSON object, a form or the query, and single headers."""
 
 import asyncio
 import codecs
@@ -9,16 +9,31 @@ from typing import NoReturn
 from urllib.parse import parse_qsl
 
 from fastapi import Request
+from pydantic import BaseModel
 from python_multipart.exceptions import FormParserError
 from starlette.datastructures import UploadFile
 from starlette.types import Scope
 
+from server.http.state import server_state
 from server.interface.errors import InvalidRequest
 from server.text.unicode_text import replace_lone_surrogates
-from server.translation.worker_threads import PLAIN_TEXTS
+from server.translation.execution import PLAIN_TEXTS
+
+
+def header(scope: Scope, name: bytes) -> str:
+    """Return the first header with this lower-case name; the empty string without one.
+
+    Starlette's `Headers` decodes every name of the request for each value that is read.
+    """
+    for own, value in scope["headers"]:
+        if own == name:
+            return str(value, "latin-1")
+    return ""
+
 
 _TRUE, _FALSE = frozenset({"1", "true", "True"}), frozenset({"0", "false", "False"})
 
+_OTHER_FIELDS = 50
 _INLINE_BYTES = 20_000  # 1 MB of escapes takes 0.2 s
 MAX_BLANK_BYTES = 256  # before JSON
 BEFORE_JSON = b" \t\r\n" + codecs.BOM_UTF8  # .NET writes a byte order mark
@@ -125,8 +140,10 @@ async def close_forms(scope: Scope) -> None:
         await form.close()
 
 
-async def read_parameters(request: Request, max_fields: int) -> Parameters:
+async def read_parameters(request: Request, max_fields: int | None = None) -> Parameters:
     """Read parameters from the body, and from the query unless the body is JSON. Raises `InvalidRequest`.
+
+    A form has at most `max_fields`; by default one for each text that a request may have, and some more.
 
     A body that begins like JSON is JSON whatever its media type: browsers avoid a preflight with `text/plain`, and
     `curl -d` declares a form.
@@ -136,6 +153,7 @@ async def read_parameters(request: Request, max_fields: int) -> Parameters:
         media_type != "multipart/form-data" and looks_like_json(await request.body())
     ):
         return Parameters(_json_object(request.scope, await request.body()), is_json=True)
+    max_fields = max_fields or server_state(request).settings.max_texts + _OTHER_FIELDS
     values: dict[str, list[object]] = {}
     for name, query_value in await _form_fields(request.scope["query_string"], max_fields):
         values.setdefault(name, []).append(query_value)
@@ -225,3 +243,10 @@ def _parsed(body: bytes) -> object:
 
 def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def body_of(fields: type[BaseModel], *media_types: str) -> dict[str, object]:
+    """Return the part of an operation that describes its body; default media types: JSON and form."""
+    schema = fields.model_json_schema()
+    accepted = media_types or ("application/json", "application/x-www-form-urlencoded")
+    return {"requestBody": {"content": {media_type: {"schema": schema} for media_type in accepted}, "required": True}}

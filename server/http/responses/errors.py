@@ -1,20 +1,21 @@
-"""HTTP responses to errors: the status of each error class, in the error format of the request's protocol."""
+"""HTTP responses to errors: the status of each error class, in the error format of the protocol that owns the path."""
 
 import logging
 import math
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
-from server.http.responses.error_formats import NATIVE, ErrorFormat, ErrorFormats
 from server.http.state import RequestRecord, request_record
 from server.interface.errors import (
     ClientGone,
@@ -37,6 +38,88 @@ from server.interface.errors import (
     means_storage_full,
 )
 from server.text.unicode_text import replace_lone_surrogates
+
+_DESCRIPTIONS: Mapping[int, str] = {
+    401: "The server requires an API key, and the request has none that is valid.",
+    400: "The body cannot be read, or the request is invalid; the message gives the reason.",
+    403: "The server does not offer this operation.",
+    406: "No model translates between these languages.",
+    404: "The resource does not exist, or no longer exists.",
+    409: "The document is not translated yet, or could not be; the message has its status.",
+    413: "The body exceeds the size limit.",
+    415: "The document's format is not supported.",
+    422: "The request is invalid; the message has the field and its limit.",
+    429: "The queue is full; `Retry-After` has the seconds to wait.",
+    500: "An internal error.",
+    503: "The server is starting or shutting down.",
+    504: "The request's time limit expired.",
+}
+
+
+class ErrorBody(BaseModel):
+    """Stable code for programs, message for people."""
+
+    code: str
+    message: str
+
+
+class ErrorResponse(BaseModel):
+    """Body of every unsuccessful response."""
+
+    error: ErrorBody
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorFormat:
+    """One protocol's error responses.
+
+    `body` builds the JSON body from the status, a code and a message; `model` describes it. `statuses` are those of
+    error classes with another status than in the native protocol.
+    """
+
+    body: Callable[[int, str, str], dict[str, object]]
+    model: type[BaseModel]
+    statuses: Mapping[type[KvasirError], int] = field(default_factory=dict)
+
+    def responses(self, *statuses: int) -> dict[int | str, dict[str, object]]:
+        """Return the part of an operation's OpenAPI description for these statuses."""
+        return {status: {"model": self.model, "description": _DESCRIPTIONS[status]} for status in statuses}
+
+
+NATIVE = ErrorFormat(lambda _, code, message: {"error": {"code": code, "message": message}}, ErrorResponse)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorFormats:
+    """Error formats by request path. A path that ends with a slash is a prefix; others are exact."""
+
+    by_path: Mapping[str, ErrorFormat]
+
+    def of(self, scope: Scope) -> ErrorFormat:
+        """Return the error format of the protocol that owns the request path; default: native."""
+        return self.of_path(str(scope["path"]).removeprefix(str(scope.get("root_path", ""))))
+
+    def of_paths(self, paths: Sequence[str]) -> ErrorFormat:
+        """Return a format with the fields of all protocols that own one of `paths`; the first has precedence.
+
+        For a request whose protocol is unknown, so that each client finds the fields that it reads.
+        """
+        formats = [self.of_path(path) for path in paths]
+
+        def body(status: int, code: str, message: str) -> dict[str, object]:
+            return {
+                name: value for each in reversed(formats) for name, value in each.body(status, code, message).items()
+            }
+
+        return replace(formats[0], body=body)
+
+    def of_path(self, path: str) -> ErrorFormat:
+        """Return the error format of the protocol that owns a path."""
+        if path in self.by_path:
+            return self.by_path[path]
+        prefixes = (own for own in self.by_path if own.endswith("/") and path.startswith(own))
+        return next((self.by_path[prefix] for prefix in prefixes), NATIVE)
+
 
 _log = logging.getLogger("kvasir")
 
@@ -66,9 +149,14 @@ _HTTP_CODES = {
     403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
+    408: "request_timeout",
     413: "body_too_large",
+    415: "unsupported_encoding",
     422: "invalid_request",
+    426: "unsupported_http_version",
     429: "queue_full",
+    431: "headers_too_large",
+    503: "too_many_connections",
 }
 _HTTP_MESSAGES = {
     "There was an error parsing the body": "the body cannot be read as JSON: it is not UTF-8, nested too deeply, "

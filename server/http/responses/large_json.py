@@ -17,6 +17,11 @@ def json_response(answer: BaseModel) -> Response:
     return Response(answer.model_dump_json(by_alias=True, exclude_none=True), media_type="application/json")
 
 
+async def respond(build: Callable[[], BaseModel], *, is_large: bool) -> Response:
+    """Return the response with a model, which is built and written in a thread if it is large."""
+    return Response(await json_off_loop(build), media_type="application/json") if is_large else json_response(build())
+
+
 async def json_off_loop(build: Callable[[], BaseModel]) -> bytes:
     """Build a response model and write it as JSON without null fields, both in a worker thread.
 

@@ -127,8 +127,6 @@ class KeyFile:
                 self._database.execute(f"ALTER TABLE keys ADD COLUMN {column} INTEGER")
         with suppress(OSError):  # of another user, or on a read-only file system
             self._path.chmod(0o600)
-        self._identity, self._stamp = self._state_on_disk()
-        self._version = self.version()
 
     def add(self, name: str, limits: KeyLimits, expires: datetime | None = None) -> tuple[ApiKey, str]:
         """Create a key. Return it with its text, which cannot be had again. Raises ValueError for an invalid name."""
@@ -170,26 +168,6 @@ class KeyFile:
                     (*astuple(replace(key.limits, **changes)), key_id),
                 )
         return self._find(key_id)
-
-    def version(self) -> int:
-        """Return a number that differs as soon as another connection has changed the file."""
-        with self._usable():
-            [version] = self._database.execute("PRAGMA data_version").fetchone()
-            return int(version)
-
-    def was_replaced(self) -> bool:
-        """Return whether the path leads to another file than the one that is open. Raises if it leads to none.
-
-        So does a file that was copied over the open one. SQLite compares counters of changes only: with the same count,
-        it would go on with pages of the old content, and write them into the new one.
-        """
-        with self._usable():
-            identity, stamp = self._state_on_disk()
-            version = self.version()
-            if identity != self._identity or (stamp != self._stamp and version == self._version):
-                return True
-            self._stamp, self._version = stamp, version
-            return False
 
     def usage(self, day: str | None = None) -> dict[str, Usage]:
         """Return the usage of each key on a day (YYYY-MM-DD), or in all."""
@@ -233,16 +211,9 @@ class KeyFile:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Write all or nothing. The version is the same after writes of this connection."""
-        with self._usable():
-            with self._database:
-                yield
-            self._stamp = self._state_on_disk()[1]
-
-    def _state_on_disk(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Return what identifies the file, and what differs after each write to it."""
-        found = self._path.stat()
-        return (found.st_dev, found.st_ino), (found.st_mtime_ns, found.st_size)
+        """Write all or nothing."""
+        with self._usable(), self._database:
+            yield
 
     def _find(self, key_id: str) -> ApiKey:
         key = self.all().get(key_id)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from server.operations.api_keys.key_file import ApiKey, KeyFile, KeyFileError, U
 _log = logging.getLogger("kvasir")
 
 _FILE_SECONDS = 1.0  # until a change of the file takes effect, and until usage is in it
+_SETTLED_NANOSECONDS = 2_000_000_000
 _CLOCK_STEP_SECONDS = 1.0  # more is no adjustment, but a clock that was set
 
 _UsageByDay = dict[str, dict[str, Usage]]  # by day and key
@@ -44,17 +46,16 @@ class KeyGate:
         """Raises `KeyFileError` if the file cannot be used."""
         self._path = path
         self._clock = clock
-        self._file = KeyFile(path)
         self._file_lock = Lock()  # held while the file is used
-        self._version: int | None = self._file.version()  # that has been read
-        self._keys = self._file.all()
+        self._stamp: tuple[int, ...] = ()  # of the file that has been read
         self._limiter = MovingWindowRateLimiter(MemoryStorage())  # by the wall clock
         self._clock_offset = time.time() - time.monotonic()
         self._usage_lock = Lock()  # of the attributes below, held for a moment
-        self._stored_day = self._today()
-        self._stored = self._file.usage(self._stored_day)
+        self._stored_day, self._stored = "", dict[str, Usage]()
         self._in_writing: _UsageByDay = {}
         self._unstored: _UsageByDay = {}
+        self._keys: dict[str, ApiKey] = {}
+        self._exchange(KeyFile(path))
 
     async def run(self) -> None:
         """Synchronize with the file every second, until cancelled."""
@@ -78,16 +79,20 @@ class KeyGate:
         Blocks, and may run in any thread. Raises `KeyFileError` if the file cannot be used; the next call tries again.
         """
         with self._file_lock:
-            if self._file.was_replaced():
-                replacement = KeyFile(self._path, may_create=False)
-                self._file.close()
-                self._file, self._version = replacement, None
-            version = self._file.version()
-            has_changed = version != self._version
-            if has_changed or self._unstored or self._today() != self._stored_day:
-                self._exchange_usage()
-            if has_changed:
-                self._keys, self._version = self._file.all(), version
+            stamp = self._stamp_on_disk()
+            # A second write within a tick of the clock of files leaves the stamp as it is.
+            is_settled = stamp == self._stamp and time.time_ns() - stamp[-1] > _SETTLED_NANOSECONDS
+            if not is_settled or self._unstored or self._today() != self._stored_day:
+                self._exchange(KeyFile(self._path, may_create=False))
+                self._stamp = stamp
+
+    def _stamp_on_disk(self) -> tuple[int, ...]:
+        """Return what differs after each write to the file, and for another file of its name."""
+        try:
+            found = self._path.stat()
+        except OSError as error:
+            raise KeyFileError(f"{self._path} cannot be used as a file of API keys: {error}") from error
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
     def close(self) -> None:
         """Write the usage, and close the file. Usage that cannot be written is logged."""
@@ -98,8 +103,6 @@ class KeyGate:
             if lost != Usage():
                 fields = {"requests": lost.requests, "characters": lost.characters, "cause": str(error)}
                 _log.error("usage of API keys lost", extra=fields)
-        with self._file_lock:  # the last call of `run` may not have ended
-            self._file.close()
 
     def authenticate(self, text: str) -> ApiKey:
         """Return the key with this text. Raises `InvalidApiKey` if it is unknown, revoked or expired."""
@@ -164,13 +167,18 @@ class KeyGate:
             parts = (stored, self._in_writing.get(today, {}), self._unstored.get(today, {}))
             return sum((part[key.id] for part in parts if key.id in part), Usage())
 
-    def _exchange_usage(self) -> None:
-        """Write the usage that is not stored, and read that of today, which other servers may have added to."""
+    def _exchange(self, file: KeyFile) -> None:
+        """Write the usage that is not stored, read that of today, which other servers may have added to, and keys."""
+        with closing(file):
+            self._exchange_usage(file)
+            self._keys = file.all()
+
+    def _exchange_usage(self, file: KeyFile) -> None:
         with self._usage_lock:
             self._in_writing, self._unstored = self._unstored, {}
         today = self._today()
         try:
-            stored = self._file.record(self._in_writing, today)
+            stored = file.record(self._in_writing, today)
         except BaseException:
             with self._usage_lock:
                 for day, usage_of_day in self._in_writing.items():

@@ -1,8 +1,7 @@
 """A sentence as the model reads it, and the restoration of its spans and tags in an answer.
 
 A span is read as it is, or a mask stands for it: a neutral string of the vocabulary, which the model copies. An answer
-has each of them exactly once, or it lost some.
-"""
+has each of them exactly once, or it lost some."""
 
 import unicodedata
 from bisect import bisect_left
@@ -16,11 +15,32 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from server.text.casing import capitals, small
 from server.text.protection.tag_placement import Block, fits
 from server.text.protection.word_alignment import Links, Range, by_words, identity_links, links, words_of
 from server.text.readers.units import OBJECT, ProtectedSpan, Unit
 from server.text.spans import UNSPACED, SpanKind
+
+_MIN_WORDS = 2
+_MIN_LETTERS = 8  # fewer may be an acronym
+
+
+def is_shouted(text: str) -> bool:
+    """Return whether a text is wholly in capitals, and more than an acronym."""
+    if not text.isupper():
+        return False
+    return sum(map(str.isalpha, text)) >= _MIN_LETTERS and len(text.split()) >= _MIN_WORDS
+
+
+def small(text: str, *, is_first: bool) -> str:
+    """Return a text in small letters, in the same length; with a capital if it is the first of a sentence."""
+    written = "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
+    first = next((index for index, letter in enumerate(text) if letter.isalpha()), None) if is_first else None
+    return written if first is None else written[:first] + text[first] + written[first + 1 :]
+
+
+def capitals(text: str) -> str:
+    """Return a text in capitals."""
+    return text.upper()
 
 
 class Means(StrEnum):

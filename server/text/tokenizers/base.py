@@ -2,14 +2,50 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bundle.loading import Bundle
 from bundle.manifest import TARGET_VOCABULARY_FILE, VOCABULARY_FILE, BundleConfig
-from server.text.tokenizers.source_template import SourceTemplate
+
+
+class SourceTemplate:
+    """Completes the tokens of a text to those of a source, as `bundle.json` describes them."""
+
+    def __init__(self, config: BundleConfig) -> None:
+        described = config.tokenizer
+        end = config.special_tokens.end_of_sequence
+        self._before = described.before
+        self._after = (end,) if described.after is None else described.after
+        self._languages = described.source_language_tokens
+        self._language_last = described.source_language_last
+        self._prompts = described.prompts
+        self.num_before = len(self._before) + (bool(self._languages) and not self._language_last)
+        self.num_added = len(self._before) + len(self._after) + bool(self._languages)
+
+    @property
+    def longest_prompt(self) -> str:
+        """The longest of all prompts."""
+        return max(self._prompts.values(), key=len, default="")
+
+    def prompt(self, target: str | None) -> str:
+        """Return the text before the text of a source in this target language."""
+        return "" if target is None else self._prompts.get(target, "")
+
+    def source(self, text_ids: Sequence[int], source: str | None) -> NDArray[np.int32]:
+        """Return the tokens [source_len] of a source in this language."""
+        language = None if source is None else self._languages.get(source)
+        if language is None:
+            ids = [*self._before, *text_ids, *self._after]
+        elif self._language_last:
+            ids = [*self._before, *text_ids, *self._after, language]
+        else:
+            ids = [language, *self._before, *text_ids, *self._after]
+        return np.array(ids, dtype=np.int32)
+
 
 Vocabulary = dict[str, int]
 """Token ids of pieces."""
@@ -103,3 +139,16 @@ def _check_ids(vocabulary: Mapping[str, int], vocab_size: int, file: str) -> Non
     """Raise ValueError for tokens outside the model's vocabulary: an int8 graph would read a wrong row for them."""
     if wrong := [id_ for id_ in vocabulary.values() if not 0 <= id_ < vocab_size]:
         raise ValueError(f"tokens of {file} must be from 0 to {vocab_size - 1}. Given: {wrong[0]}")
+
+
+def spans_of_beginnings(
+    token_ids: Sequence[int], text: str, beginning: Callable[[Sequence[int]], str]
+) -> list[tuple[int, int]]:
+    """Return the range of `text` that each token adds; `beginning` decodes the first tokens.
+
+    A token that only begins a character has an empty range; the token that completes it has the character.
+    """
+    ends = [0]
+    for num_tokens in range(1, len(token_ids) + 1):
+        ends.append(min(max(len(beginning(token_ids[:num_tokens])), ends[-1]), len(text)))
+    return list(pairwise(ends))

@@ -12,8 +12,7 @@ from tokenizers import models
 from bundle.loading import Bundle
 from bundle.manifest import BPE_CODES_FILE
 from bundle.tokenizer_formats import END_OF_WORD, BpeCodes, read_bpe_codes
-from server.text.tokenizers.base import VocabularyTokenizer, read_vocabularies
-from server.text.tokenizers.target_spans import spans_of_beginnings
+from server.text.tokenizers.base import VocabularyTokenizer, read_vocabularies, spans_of_beginnings
 from server.text.tokenizers.word_tokens import MIN_WORDS, cost_of_ranks
 from server.text.unicode_text import replace_lone_surrogates
 

@@ -7,8 +7,7 @@ from functools import cached_property
 from bundle.loading import Bundle
 from bundle.manifest import TOKENIZER_JSON_FILE
 from bundle.tokenizer_formats import open_json_tokenizer
-from server.text.tokenizers.base import BaseTokenizer
-from server.text.tokenizers.target_spans import spans_of_beginnings
+from server.text.tokenizers.base import BaseTokenizer, spans_of_beginnings
 from server.text.tokenizers.word_tokens import MIN_WORDS, cost_of_ranks
 from server.text.unicode_text import replace_lone_surrogates
 

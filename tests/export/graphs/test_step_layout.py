@@ -332,7 +332,7 @@ def test_queries_and_cached_keys_give_the_attention_of_the_model(
     for layer, queries in enumerate(step.cross_queries):
         for row, (source, token) in enumerate(zip(sources, [7, 8], strict=True)):
             keys = rows.cross[2 * layer, row, :, : len(source)].astype(np.float32) * keys_step
-            found = attention_weights(queries[row, 0], keys, bundle.config.attention_scale)
+            [found] = attention_weights(queries[row], keys, bundle.config.attention_scale)
             np.testing.assert_allclose(found, _attention_of_the_model(marian, layer, source, token), atol=tolerance)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from kvasir import app
+from kvasir_commands import app
 from loadtest.results.run_folder import RunFolder
 from loadtest.results.thresholds import Thresholds
 from tests.loadtest.answering import Reply, answering

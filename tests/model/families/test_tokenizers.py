@@ -16,7 +16,7 @@ from model.families.registry import read_checkpoint
 from model.families.tokenizers import all_pieces, open_sentencepiece
 from server.text.tokenizers.registry import open_tokenizer
 from server.text.tokenizers.tokenizer import Tokenizer
-from server.translation.sentence_encoder import first_token
+from server.translation.engine_requests import first_token
 from tests.model.families.family_checkpoints import SENTENCES, SMALL, TEXTS, FamilyCheckpoint, write_family
 
 TEXT = SENTENCES[0]

@@ -10,7 +10,7 @@ import torch
 from typer.testing import CliRunner, Result
 
 from export.exporter import export_bundle
-from kvasir import app
+from kvasir_commands import app
 from model.families.registry import read_checkpoint
 from model.training.command import train
 from model.training.settings import TrainingSettings

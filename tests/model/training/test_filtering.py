@@ -6,7 +6,7 @@ import pytest
 import torch
 from typer.testing import CliRunner, Result
 
-from kvasir import app
+from kvasir_commands import app
 from model.training.filtering import kept_pairs, pair_losses
 from model.training.trainer import Trainer
 from tests.model.training.toy_runs import toy_settings, train

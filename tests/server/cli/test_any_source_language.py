@@ -7,7 +7,7 @@ from pathlib import Path
 from typer.testing import CliRunner, Result
 
 from bundle.manifest import MANIFEST_FILE
-from kvasir import app
+from kvasir_commands import app
 from server.operations.defaults import DEFAULT_MODEL
 
 

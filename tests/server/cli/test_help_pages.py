@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kvasir import app
+from kvasir_commands import app
 from server.cli.help_pages import in_words
-from server.cli.version import version
+from server.operations.version import version
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMANDS: tuple[list[str], ...] = (

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kvasir import app
+from kvasir_commands import app
 from server.operations.api_keys.key_file import KeyFile, KeyLimits, Usage, parts_of
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from kvasir import app
+from kvasir_commands import app
 from server.cli.translate import input_lines
 
 _SUBTITLES = "1\n00:00:01,000 --> 00:00:02,000\nThank you.\n"

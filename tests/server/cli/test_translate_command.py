@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from kvasir import app
+from kvasir_commands import app
 from server.operations.defaults import DEFAULT_MODEL
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -10,8 +10,7 @@ from server.documents.text_translation import DetectedBlocks, document_translati
 from server.interface.request import FinishReason
 from server.text.language_detection import Detection
 from server.translation.service import AUTO, TranslationOutcome
-from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases, Translation, TranslationRequest, TranslationResult
+from server.translation.types import Phases, TokenCounts, Translation, TranslationRequest, TranslationResult
 
 
 @dataclass

@@ -1,7 +1,6 @@
 from server.documents.report import DocumentReport
 from server.interface.request import FinishReason
-from server.translation.token_counts import TokenCounts
-from server.translation.types import KeepReason, Phases, SentenceQuality, Translation, TranslationResult
+from server.translation.types import KeepReason, Phases, SentenceQuality, TokenCounts, Translation, TranslationResult
 
 
 def _result(

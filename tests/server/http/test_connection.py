@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable
+from functools import partial
 from unittest.mock import Mock
 
 import pytest
@@ -10,12 +12,12 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from server.http.connection import ConnectionLimits, LimitedConnection, limited_connection
-from server.http.connection_table import ConnectionTable
+from server.http.connection import ConnectionTable, LimitedConnection
 from server.operations.metrics import Metrics
+from server.operations.settings import Settings
 from tests.fakes.event_loop import in_event_loop
 
-LIMITS = ConnectionLimits(max_head_bytes=1000, head_seconds=10, body_seconds=30, write_seconds=20)
+SETTINGS = Settings(header_timeout_seconds=10, body_timeout_seconds=30, write_timeout_seconds=20)
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: x\r\n"
 
@@ -33,10 +35,13 @@ class _Loop:
     def time(self) -> float:
         return self.now
 
-    def call_later(self, delay: float, callback: Callable[[], None]) -> Mock:
+    def call_later(self, delay: float, callback: Callable[..., None], *arguments: object) -> Mock:
         handle = Mock(spec=asyncio.TimerHandle)
-        self._timers.append((self.now + delay, callback, handle))
+        self._timers.append((self.now + delay, partial(callback, *arguments), handle))
         return handle
+
+    def call_soon(self, callback: Callable[..., None], *arguments: object) -> None:
+        callback(*arguments)
 
     def advance(self, seconds: float) -> None:
         end = self.now + seconds
@@ -52,7 +57,9 @@ class _Loop:
 class _Client:
     """The other end of a connection to an application that reads bodies and answers "ok" once `may_answer`."""
 
-    def __init__(self, table: ConnectionTable | None = None, answer: bytes = b"ok") -> None:
+    def __init__(
+        self, table: ConnectionTable | None = None, answer: bytes = b"ok", settings: Settings = SETTINGS
+    ) -> None:
         self.loop, self.metrics, self.unsent, self.is_aborted = _Loop(), Metrics(), 0, False
         self.bodies: list[bytes] = []
         self.scopes: list[Scope] = []
@@ -63,8 +70,15 @@ class _Client:
         config = uvicorn.Config(self._app, log_config=None, ws="none", lifespan="off")
         config.load()
         config.loaded_app = self._app
-        made = limited_connection(LIMITS, self.metrics, ConnectionTable(10, 1) if table is None else table)
-        self.connection: LimitedConnection = made(config, ServerState(), {}, self.loop)  # type: ignore[arg-type]
+        self.connection = LimitedConnection(
+            settings,
+            self.metrics,
+            ConnectionTable(10, 1) if table is None else table,
+            config=config,
+            server_state=ServerState(),
+            app_state={},
+            _loop=self.loop,
+        )
         self.transport = Mock(spec=asyncio.Transport)
         self.transport.get_extra_info.return_value = None
         self.transport.is_closing.side_effect = lambda: self.is_closed
@@ -116,8 +130,8 @@ def _pieces(data: bytes, size: int) -> list[bytes]:
     return [data[begin : begin + size] for begin in range(0, len(data), size)]
 
 
-@pytest.mark.parametrize("size", [1, 50])
-@pytest.mark.parametrize(("num_bytes", "statuses"), [(900, []), (1100, [431])])
+@pytest.mark.parametrize("size", [500, 10_000, 100_000])
+@pytest.mark.parametrize(("num_bytes", "statuses"), [(65_000, []), (90_000, [431])])
 @in_event_loop
 async def test_a_head_that_grows_beyond_its_limit_is_rejected(size: int, num_bytes: int, statuses: list[int]) -> None:
     for head in (b"GET /" + b"a" * num_bytes, b"GET / HTTP/1.1\r\nX: " + b"a" * num_bytes):
@@ -132,7 +146,7 @@ async def test_a_head_that_grows_beyond_its_limit_is_rejected(size: int, num_byt
 async def test_many_requests_with_long_heads_are_answered() -> None:
     client = _Client()
     for _ in range(5):
-        await client.send(*_pieces(POST + b"X: " + b"a" * 800 + b"\r\nContent-Length: 5\r\n\r\nhello", 100))
+        await client.send(*_pieces(POST + b"X: " + b"a" * 60_000 + b"\r\nContent-Length: 5\r\n\r\nhello", 7000))
     assert client.statuses == [200] * 5
     assert client.bodies == [b"hello"] * 5
 
@@ -145,7 +159,7 @@ async def test_small_chunks_are_a_body_and_their_extensions_are_limited(size: in
     await client.send(*_pieces(head + b"1\r\na\r\n" * 2000 + b"0\r\n\r\n", size))
     assert (client.statuses, client.bodies) == ([200], [b"a" * 2000])
     client = _Client()
-    await client.send(head, *_pieces((b"1;" + b"x" * 50 + b"\r\na\r\n") * 200, size))
+    await client.send(head, *_pieces((b"1;" + b"x" * 50 + b"\r\na\r\n") * 3000, size))
     assert client.statuses == [431]
 
 
@@ -157,7 +171,7 @@ async def test_trailers_are_limited_and_change_no_header() -> None:
     assert client.statuses == [200, 200]
     assert all(name != b"x" for scope in client.scopes for name, _ in scope["headers"])
     client = _Client()
-    await client.send(head, *_pieces(b"X: " + b"a" * 1100, 100))
+    await client.send(head, *_pieces(b"X: " + b"a" * 90_000, 1000))
     assert client.statuses == [431]
 
 
@@ -165,17 +179,17 @@ async def test_trailers_are_limited_and_change_no_header() -> None:
 async def test_a_head_and_a_body_must_arrive_in_time() -> None:
     client = _Client()
     await client.send(b"GET / HT")
-    client.loop.advance(9.9)
+    client.loop.advance(9.7)
     assert not client.is_closed
-    client.loop.advance(0.2)
+    client.loop.advance(1)
     assert (client.responses, client.is_closed) == ([(408, "request_timeout")], True)
     later = _Client()
     await later.send(GET)
     later.loop.advance(4)
     await later.send(b"GET / HT")
-    later.loop.advance(9.9)
+    later.loop.advance(9.7)
     assert later.statuses == [200]
-    later.loop.advance(0.2)
+    later.loop.advance(1)
     assert later.statuses == [200, 408]
 
 
@@ -187,9 +201,9 @@ async def test_the_time_for_a_body_grows_with_what_is_received(num_bytes: int, s
     client.connection.flow.resume_reading()
     await client.send(b"a" * num_bytes)
     client.connection.flow.resume_reading()
-    client.loop.advance(seconds - 0.1)
+    client.loop.advance(seconds - 0.5)
     assert not client.is_closed
-    client.loop.advance(0.2)
+    client.loop.advance(1)
     assert client.responses == [(408, "request_timeout")]
     assert not client.bodies or client.is_closed
 
@@ -208,7 +222,7 @@ async def test_a_damaged_request_behind_another_ends_the_connection_after_its_re
 @in_event_loop
 async def test_a_connection_opened_in_advance_is_closed_without_a_response() -> None:
     client = _Client()
-    client.loop.advance(10)
+    client.loop.advance(10.5)
     assert (client.responses, client.is_closed) == ([], True)
 
 
@@ -217,12 +231,11 @@ async def test_time_in_which_the_server_does_not_read_is_not_the_clients() -> No
     client = _Client()
     await client.send(POST + b"Content-Length: 100\r\n\r\n")
     client.connection.flow.pause_reading()
-    client.loop.advance(29)
-    client.loop.advance(1)
+    client.loop.advance(30)
     client.connection.flow.resume_reading()
-    client.loop.advance(29.9)
+    client.loop.advance(29.5)
     assert not client.is_closed
-    client.loop.advance(0.2)
+    client.loop.advance(1)
     assert client.statuses == [408]
 
 
@@ -235,11 +248,11 @@ async def test_a_response_that_makes_no_progress_ends_the_connection() -> None:
     client.connection.pause_writing()
     for unsent in (200, 100):
         client.unsent = unsent
-        client.loop.advance(20)
+        client.loop.advance(15)
         assert not client.is_closed
-    client.loop.advance(19.9)
+    client.loop.advance(4)
     assert not client.is_closed
-    client.loop.advance(0.2)
+    client.loop.advance(1.5)
     assert client.transport.abort.called
     assert b"kvasir_connections_aborted_total 1.0" in client.metrics.exposition()
 
@@ -263,9 +276,9 @@ async def test_the_rest_of_a_last_response_must_be_read() -> None:
     client.unsent = 300
     await client.send(GET.replace(b"Host", b"Connection: close\r\nHost"))
     assert (client.statuses, client.transport.abort.called) == ([200], False)
-    client.loop.advance(19.9)
+    client.loop.advance(19.7)
     assert not client.transport.abort.called
-    client.loop.advance(0.2)
+    client.loop.advance(1)
     assert client.transport.abort.called
 
 
@@ -291,3 +304,30 @@ async def test_beyond_the_limit_of_connections_probes_and_metrics_are_answered()
         await others[-1].send(GET.replace(b" / ", b" /health/ready "))
     assert _Client(table).transport.abort.called
     assert not any(each.is_closed for each in (first, *others))
+
+
+@in_event_loop
+async def test_beyond_all_room_the_connection_that_was_idle_for_longest_is_closed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING)
+    table = ConnectionTable(2, 1)
+    first, second, third = (_Client(table) for _ in range(3))
+    await first.send(GET)  # it has been idle since its response
+    fourth, fifth = _Client(table), _Client(table)
+    assert [each.is_closed for each in (first, second, third, fourth, fifth)] == [False, True, True, False, False]
+    assert [vars(record)["closed"] for record in caplog.records] == [1]
+
+
+@pytest.mark.parametrize("origins", [[], ["https://example.com"]])
+@in_event_loop
+async def test_an_error_below_the_application_is_that_of_the_api_and_ends_the_connection(origins: list[str]) -> None:
+    client = _Client(settings=Settings(cors_origins=origins))
+    await client.send(b"GET /?q=" + b"a" * 100_000)
+    (call,) = client.transport.write.call_args_list
+    head, _, body = call.args[0].partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
+    assert b"\r\nconnection: close" in head
+    assert b"\r\ncontent-length: %d" % len(body) in head
+    assert (b"\r\naccess-control-allow-origin: *" in head) == bool(origins)  # the origin of the request is unknown
+    assert json.loads(body)["error"]["code"] == "headers_too_large"

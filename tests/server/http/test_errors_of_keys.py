@@ -132,7 +132,7 @@ def _added(app: FastAPI, file: KeyFile, limits: KeyLimits) -> str:
 
 
 def test_every_protocol_is_in_the_table() -> None:
-    assert CALLS.keys() == EXPECTED.keys() == PROTOCOLS.keys()
+    assert CALLS.keys() == EXPECTED.keys() == PROTOCOLS.keys() - {"live"}  # it has the errors of native
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -6,8 +6,7 @@ from server.http.state import ServerState
 from server.interface.request import FinishReason
 from server.operations.metrics import Metrics
 from server.operations.settings import Device, Settings
-from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases, Translation, TranslationResult
+from server.translation.types import Phases, TokenCounts, Translation, TranslationResult
 from tests.fakes.echo import EchoGenerator, EchoStatus
 
 _NAMES = {
@@ -25,6 +24,7 @@ _NAMES = {
     "kvasir_stream_first_event_seconds": "histogram",
     "kvasir_stream_event_gap_seconds": "histogram",
     "kvasir_step_seconds": "histogram",
+    "kvasir_live_seconds": "histogram",
     "kvasir_step_rows": "histogram",
     "kvasir_source_tokens": "histogram",
     "kvasir_target_tokens": "histogram",

@@ -7,8 +7,7 @@ from server.interface.errors import Draining, QueueFull
 from server.operations.api_keys.key_file import KeyFile, KeyLimits
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings
-from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases, TranslationResult
+from server.translation.types import Phases, TokenCounts, TranslationResult
 from tests.fakes.echo import EchoFor, EchoGenerator
 from tests.fakes.event_loop import in_event_loop
 

@@ -1,6 +1,6 @@
 import pytest
 
-from server.http.unread_bytes import UnreadBytes
+from server.http.state import UnreadBytes
 from server.interface.errors import QueueFull
 
 

@@ -1,9 +1,8 @@
 from datetime import UTC, datetime
 
-from server.operations.activity import Activity
 from server.operations.api_keys.key_file import ApiKey, KeyLimits
-from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases, TranslationResult
+from server.operations.metrics import Activity
+from server.translation.types import Phases, TokenCounts, TranslationResult
 
 KEY = ApiKey("id", "team", "", datetime(2026, 1, 1, tzinfo=UTC), None, None, KeyLimits())
 RESULT = TranslationResult([], Phases(), TokenCounts.of([(3, 4), (5, 6)]), num_splits=0)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from server.operations.metrics import CountHistogram
-from server.translation.token_counts import TokenCounts
+from server.operations.metrics import LeanHistogram
+from server.translation.types import TokenCounts
 
 _BOUNDS = (1, 4, 16)
 _VALUES = [0, 1, 1, 2, 4, 5, 16, 17, 400]
@@ -22,9 +22,10 @@ def _samples(registry: CollectorRegistry) -> Mapping[tuple[str, str], float]:
 
 def test_counts_make_the_same_samples_as_single_observations() -> None:
     own, library = CollectorRegistry(), CollectorRegistry()
-    histogram = CountHistogram("tokens", "Tokens.", _BOUNDS, own)
-    histogram.observe(Counter(_VALUES[:3]))
-    histogram.observe(Counter(_VALUES[3:]))
+    histogram = LeanHistogram("tokens", "Tokens.", _BOUNDS, own)
+    histogram.observe_all(Counter(_VALUES[:3]))
+    for value in _VALUES[3:]:
+        histogram.observe(value)
     theirs = Histogram("tokens", "Tokens.", buckets=_BOUNDS, registry=library)
     for value in _VALUES:
         theirs.observe(value)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from bundle.loading import Bundle
-from server.operations.model_set import ModelSet
+from server.operations.models import ModelSet
 from server.operations.settings import Settings
 from server.workers.on_demand_engine import OnDemandEngine
 from tests.fakes.echo import EchoFor, EchoGenerator
@@ -75,7 +75,7 @@ async def test_a_model_is_unloaded_when_it_was_idle_for_long_enough(
     clock.now = limit - 0.5
     await engines[1].generate([])
     # Not `asyncio.sleep` itself, which other threads may call.
-    monkeypatch.setattr("server.operations.model_set.asyncio", SimpleNamespace(sleep=clock.sleep))
+    monkeypatch.setattr("server.operations.models.asyncio", SimpleNamespace(sleep=clock.sleep))
     with pytest.raises(asyncio.CancelledError):
         await models.unload_idle()
     assert all(0 < each <= limit / 4 for each in clock.slept)

@@ -4,8 +4,7 @@ from server.interface.request import FinishReason
 from server.operations.metrics import Metrics
 from server.text.protection.masked_sentence import Means
 from server.text.spans import SpanKind
-from server.translation.token_counts import TokenCounts
-from server.translation.types import KeepReason, Phases, SentenceQuality, Translation, TranslationResult
+from server.translation.types import KeepReason, Phases, SentenceQuality, TokenCounts, Translation, TranslationResult
 from tests.fakes.echo import EchoGenerator, EchoStatus
 
 
@@ -45,16 +44,16 @@ def test_what_was_protected_kept_checked_and_doubtful_is_counted() -> None:
 def test_documents_streams_caches_and_connections_are_counted() -> None:
     metrics = Metrics()
     metrics.document_finished(".docx", "done")
-    metrics.stream_begun(0.5)
-    metrics.stream_continued(0.25)
-    metrics.stream_continued(0.25)
+    metrics.stream_first_seconds.observe(0.5)
+    metrics.stream_gap_seconds.observe(0.25)
+    metrics.stream_gap_seconds.observe(0.25)
     metrics.sentences("cached", 3)
     metrics.sentences("decoded", 2)
     metrics.sentences("cached", 1)
     metrics.cache_grew(3, 300)
     metrics.cache_grew(-1, -100)
-    metrics.connection_aborted()
-    metrics.loop_lagged(0.125)
+    metrics.aborted_connections.inc()
+    metrics.loop_lag_seconds.observe(0.125)
     assert _samples(metrics, "kvasir_documents_total") == {("docx", "done"): 1}
     assert _samples(metrics, "kvasir_stream_first_event_seconds_sum") == {(): 0.5}
     assert _samples(metrics, "kvasir_stream_event_gap_seconds_sum") == {(): 0.5}

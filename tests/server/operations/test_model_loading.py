@@ -16,7 +16,7 @@ from server.documents.input.limits import MEGABYTE
 from server.operations.cpu_count import usable_cpus
 from server.operations.defaults import DEFAULT_MODEL
 from server.operations.metrics import Metrics
-from server.operations.model_loading import ModelLoader, open_engines
+from server.operations.models import ModelLoader, open_engines
 from server.operations.settings import Settings
 from server.workers.on_demand_engine import OnDemandEngine
 from tests.end_to_end.servers import PATIENCE_SECONDS, ROOT, relabelled

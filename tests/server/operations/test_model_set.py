@@ -10,7 +10,7 @@ from bundle.loading import Bundle
 from bundle.manifest import MANIFEST_FILE, BundleError
 from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining, InvalidRequest, NotFound
-from server.operations.model_set import ModelSet
+from server.operations.models import ModelSet
 from server.operations.settings import Settings
 from server.text.language_detection import Detector
 from server.translation.router import Router

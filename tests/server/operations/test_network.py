@@ -1,6 +1,6 @@
 import pytest
 
-from server.operations.network import is_loopback, is_network
+from server.operations.settings import is_loopback, is_network
 
 
 @pytest.mark.parametrize(

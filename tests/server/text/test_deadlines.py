@@ -7,10 +7,10 @@ import pytest
 
 from server.interface.errors import DeadlineExceeded
 from server.translation.attempts import Attempts
+from server.translation.execution import PROTECTED_TEXTS
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.types import TranslationRequest
-from server.translation.worker_threads import PROTECTED_TEXTS
 from tests.server.text.identity import Identity
 
 TEXT = "<p>the dog {name}" * 200

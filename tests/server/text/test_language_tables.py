@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from server.text.language_tables import Abbreviations, LanguageTable, languages, table_of
 from server.text.segmentation.boundaries import rules_of
-from server.text.segmentation.clauses import longest_piece
+from server.text.segmentation.sentences import longest_piece
 
 ROOT = Path(__file__).resolve().parents[3]
 SEGMENTED = tuple(language for language in languages() if table_of(language).abbreviations is not None)

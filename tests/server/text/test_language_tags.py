@@ -82,7 +82,7 @@ def test_unknown_languages_find_nothing(tag: str) -> None:
 
 
 def test_a_code_of_a_language_is_never_read_as_the_name_of_another() -> None:
-    for code in Locale("en").languages:
+    for code in map(str, Locale("en").languages):
         assert primary_language(code) == primary_language(f"{code}-x-private")
 
 

@@ -1,15 +1,17 @@
-"""Scores of translations whose hypotheses are empty."""
-
 import asyncio
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from server.interface.decoding_options import DecodingOptions
-from server.interface.request import Completion, FinishReason, Hypothesis, Request
+from bundle.loading import Bundle
+from server.interface.decoding_options import DecodingOptions, DetailOptions
+from server.interface.request import Completion, FinishReason, Hypothesis, Request, TokenDetails
+from server.text.tokenizers.registry import open_tokenizer
+from server.translation.assembly import sentence_details
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
-from server.translation.types import TranslationRequest
+from server.translation.types import SentenceDetails, TokenScore, TranslationRequest
 from tests.fakes.echo import EchoGenerator
 
 
@@ -31,3 +33,36 @@ def test_a_translation_ended_before_its_first_token_has_a_score(
     assert translation.target_tokens == 0
     assert translation.score == pytest.approx(score)
     assert translation.log_probability == pytest.approx(log_probability)
+
+
+def _details(bundle: Bundle, options: DetailOptions, reason: FinishReason = FinishReason.STOP) -> SentenceDetails:
+    tokenizer = open_tokenizer(bundle)
+    source = tokenizer.encode("Where is")
+    target = list(tokenizer.encode_target("Wo"))
+    attention = np.zeros((len(target) + 1, len(source)), np.float32)
+    attention[:, -1] = 0.9  # rests on the end
+    attention[:, 1] = 0.1
+    details = TokenDetails([-0.5] * (len(target) + 1), [[(target[0], -0.25)]], attention)
+    return sentence_details(source, Hypothesis(target, -1.0, -1.0, reason, details), options, tokenizer)
+
+
+def test_details_are_those_that_were_requested(echo_bundle: Bundle) -> None:
+    bare = _details(echo_bundle, DetailOptions())
+    assert (bare.token_scores, bare.token_alternatives, bare.alignment, bare.attention) == (None, None, None, None)
+    assert _details(echo_bundle, DetailOptions(return_token_scores=True)).token_scores == [-0.5] * len(
+        bare.target_tokens
+    )
+    best = _details(echo_bundle, DetailOptions(num_token_alternatives=1)).token_alternatives
+    assert best == [[TokenScore(bare.target_tokens[0], -0.25)]]
+    assert _details(echo_bundle, DetailOptions(return_attention=True)).attention is not None
+
+
+def test_a_token_is_aligned_with_any_source_token_but_the_end(echo_bundle: Bundle) -> None:
+    found = _details(echo_bundle, DetailOptions(return_alignments=True))
+    assert found.alignment == [1] * len(found.target_tokens)
+    assert found.attention is None
+
+
+def test_the_end_is_a_token_where_it_was_generated(echo_bundle: Bundle) -> None:
+    ended = _details(echo_bundle, DetailOptions()).target_tokens
+    assert _details(echo_bundle, DetailOptions(), FinishReason.LENGTH).target_tokens == ended[:-1]

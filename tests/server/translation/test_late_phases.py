@@ -6,7 +6,7 @@ import pytest
 
 from server.interface.errors import DeadlineExceeded
 from server.interface.request import Completion, FinishReason, Request
-from server.translation.deadline import Deadline
+from server.translation.execution import Deadline
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.pivot import PivotPipeline

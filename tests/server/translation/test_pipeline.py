@@ -20,8 +20,7 @@ from server.interface.request import Completion, FinishReason, Hypothesis, Reque
 from server.text.glossary import Glossary
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
-from server.translation.token_counts import TokenCounts
-from server.translation.types import TranslationRequest, TranslationResult
+from server.translation.types import TokenCounts, TranslationRequest, TranslationResult
 from tests.fakes.echo import MAX_TOKENS, SENTENCES, EchoGenerator
 
 

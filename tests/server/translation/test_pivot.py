@@ -14,11 +14,11 @@ from server.text.glossary import Glossary
 from server.translation.limits import TranslationLimits
 from server.translation.pivot import PivotPipeline
 from server.translation.text_stream import TextStream
-from server.translation.token_counts import TokenCounts
 from server.translation.types import (
     KeepReason,
     Phases,
     RepairedSentence,
+    TokenCounts,
     Translation,
     TranslationRequest,
     TranslationResult,

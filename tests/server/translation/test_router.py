@@ -1,15 +1,25 @@
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from server.interface.errors import UnsupportedPair
+from server.interface.errors import UnsupportedPair, UnsupportedTask
 from server.text.language_tags import match_language
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
-from server.translation.router import Router
+from server.translation.router import Router, TaskModels
 from tests.fakes.echo import EchoGenerator, make_bundle
+
+
+def test_a_model_that_only_translates_names_its_route(tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path)
+    models = TaskModels([Pipeline(EchoGenerator(bundle), TranslationLimits())])
+    route = re.escape(f"no model here can embed; use another route: {bundle.config.name}: POST /v1/translate")
+    for name in (None, bundle.config.name):
+        with pytest.raises(UnsupportedTask, match=route):
+            models.find("embed", name)
 
 
 def _pipeline(folder: Path, source: str, target: str) -> Pipeline:

@@ -9,15 +9,14 @@ import pytest
 
 from server.interface.errors import DeadlineExceeded, Draining, EngineFailed
 from server.interface.request import Completion, FinishReason, Hypothesis, Request, SentenceParams, Timings
-from server.translation.deadline import Deadline
+from server.translation.execution import Deadline
 from server.translation.submission import (
     Submission,
     mean_score,
     num_tokens,
     sentence_tokens,
 )
-from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases, one_after_the_other
+from server.translation.types import Phases, TokenCounts, one_after_the_other
 from tests.fakes.engine import FakeClock
 
 STOPPED = Hypothesis([5, 6], -1.0, -0.5, FinishReason.STOP)

@@ -1,5 +1,3 @@
-"""Streams of texts as they become final: deltas in order, together equal to the answer without streaming."""
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable

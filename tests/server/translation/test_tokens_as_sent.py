@@ -14,12 +14,17 @@ from bundle.manifest import GenerationDescription
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
 from server.text.tokenizers.registry import open_tokenizer
-from server.translation.embedding import Embedder, EmbeddingRequest
-from server.translation.generation import GenerationRequest, Generator
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
-from server.translation.scoring import Scorer, ScoreRequest
 from server.translation.types import TranslationRequest
+from server.translation.whole_texts import (
+    Embedder,
+    EmbeddingRequest,
+    GenerationRequest,
+    Generator,
+    Scorer,
+    ScoreRequest,
+)
 from tests.fakes.echo import EchoGenerator, make_bundle
 from tests.fakes.rule_engine import byte_bundle
 

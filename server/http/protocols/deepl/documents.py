@@ -22,9 +22,8 @@ from server.http.protocols.deepl.fields import (
     target_tag,
     warn_of_ignored,
 )
-from server.http.requests.api_keys import charged
-from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import Parameters, read_parameters
+from server.http.requests.admission import charged
+from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.responses.download import download
 from server.http.state import ServerState, server_state
 from server.interface.errors import (
@@ -90,7 +89,7 @@ class DocumentStatus(BaseModel):
 async def submit(request: Request, response: Response) -> DocumentHandle:
     """Submit a document; it is translated in the background."""
     server = server_state(request)
-    sent = await read_parameters(request, 50)
+    sent = await read_parameters(request)
     file = sent.file("file")
     if file is None or not file.size:
         raise InvalidRequest("Invalid file data.")
@@ -164,7 +163,7 @@ def _check_source_language(blocks: DetectedBlocks) -> None:
 
 
 async def _job(request: Request, document_id: str) -> DocumentJob:
-    sent = await read_parameters(request, 50)
+    sent = await read_parameters(request)
     key = sent.text("document_key") or ""
     try:
         job = server_state(request).documents.get(key[:_ID_CHARACTERS].lower())

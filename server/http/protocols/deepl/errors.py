@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from server.http.responses.error_formats import ErrorFormat
+from server.http.responses.errors import ErrorFormat
 from server.interface.errors import (
     DocumentNotReady,
     InvalidApiKey,

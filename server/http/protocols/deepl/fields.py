@@ -14,10 +14,9 @@ from server.memory.store import Lookup
 from server.text.formality import Formality, formality_languages, has_formality
 from server.text.glossary import Glossary
 from server.text.language_tags import match_language, means_detection
-from server.translation.glossary_store import GlossaryInfo
-from server.translation.multilingual_glossaries import MultilingualGlossaries
+from server.translation.execution import run_on_glossary_thread
+from server.translation.glossaries import GlossaryInfo, MultilingualGlossaries
 from server.translation.router import Router
-from server.translation.worker_threads import run_on_glossary_thread
 
 # Targets that this protocol names by variant only. The model determines which variant is written.
 _VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR")}

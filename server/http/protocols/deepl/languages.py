@@ -79,7 +79,7 @@ class ResourceAnswer(BaseModel):
 async def languages(request: Request, type: str | None = None) -> list[LanguageAnswer]:  # noqa: A002
     """Return the source languages (`type=source`, the default) or the target languages (`type=target`)."""
     server = server_state(request)
-    sent = await read_parameters(request, 50)
+    sent = await read_parameters(request)
     kind = one_of(sent, "type", ("source", "target")) or type or "source"
     _, model_router = server.accept()
     if kind == "source":

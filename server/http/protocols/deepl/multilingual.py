@@ -8,21 +8,25 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from server.http.protocols.deepl.errors import deepl_responses
-from server.http.protocols.deepl.glossaries import glossary_pairs
-from server.http.protocols.deepl.glossary_entries import SEPARATORS, Dictionaries, language_pair, parse_entries
-from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import read_parameters
+from server.http.protocols.deepl.glossaries import (
+    SEPARATORS,
+    Dictionaries,
+    glossary_pairs,
+    language_pair,
+    parse_entries,
+)
+from server.http.requests.parameters import body_of, read_parameters
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest
 from server.text.unicode_text import replace_lone_surrogates
-from server.translation.glossary_store import GlossaryInfo
-from server.translation.multilingual_glossaries import (
+from server.translation.execution import run_on_glossary_thread
+from server.translation.glossaries import (
     MAX_DICTIONARIES,
+    GlossaryInfo,
     MultilingualGlossaries,
     MultilingualInfo,
     Pair,
 )
-from server.translation.worker_threads import run_on_glossary_thread
 
 router = APIRouter(prefix="/v3/glossaries", tags=["DeepL-compatible"])
 
@@ -184,7 +188,7 @@ def _glossaries(request: Request) -> MultilingualGlossaries:
 
 
 async def _body(request: Request) -> dict[str, object]:
-    sent = await read_parameters(request, 50)
+    sent = await read_parameters(request)
     if not sent.is_json:
         raise InvalidRequest("Invalid request: the body must be JSON")
     return sent.as_json()

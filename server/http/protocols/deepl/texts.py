@@ -18,9 +18,10 @@ from server.http.protocols.deepl.fields import (
     target_tag,
     warn_of_ignored,
 )
-from server.http.requests.openapi_bodies import body_of
-from server.http.requests.parameters import Parameters, read_parameters
+from server.http.requests.direct_route import DirectRoute
+from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.requests.translation_call import run_translation
+from server.http.responses.large_json import json_response
 from server.http.state import ServerState, request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest, TextTooLong
@@ -29,7 +30,7 @@ from server.text.readers.pieces import MarkupOptions
 from server.translation.service import AUTO, TranslationOutcome
 from server.translation.types import TranslationRequest
 
-router = APIRouter(prefix="/v2", tags=["DeepL-compatible"])
+router = APIRouter(prefix="/v2", tags=["DeepL-compatible"], route_class=DirectRoute)
 
 _MAX_BODY_BYTES = 128 * 1024
 _UNLIMITED_CHARACTERS = 1_000_000_000_000  # the value that DeepL returns for unlimited accounts
@@ -101,20 +102,19 @@ class UsageAnswer(BaseModel):
     character_limit: int
 
 
-@router.get("/translate", response_model_exclude_none=True, include_in_schema=False)
+@router.get("/translate", response_model=TranslationsAnswer, include_in_schema=False)
 @router.post(
     "/translate",
-    response_model_exclude_none=True,
+    response_model=TranslationsAnswer,
     openapi_extra=body_of(TranslateFields),
     responses=deepl_responses(400, 413, 429, 500, 503, 504),
 )
-async def translate(request: Request, response: Response) -> TranslationsAnswer:
+async def translate(request: Request) -> Response:
     """Translate texts. The response keeps their order."""
     server = server_state(request)
-    response.headers["X-Trace-ID"] = request_record(request).id
     if (num_bytes := len(await request.body())) > _MAX_BODY_BYTES:
         raise TextTooLong(f"Request size exceeds the limit: {num_bytes} bytes, {_MAX_BODY_BYTES} allowed")
-    sent = await read_parameters(request, server.settings.max_texts + 50)
+    sent = await read_parameters(request)
     texts = tuple(sent.texts("text"))
     if not texts:
         raise InvalidRequest("Parameter 'text' not specified.")
@@ -122,7 +122,6 @@ async def translate(request: Request, response: Response) -> TranslationsAnswer:
     source, target = source_tag(sent, model_router), target_tag(sent, model_router)
     model_type = _model_type(sent)
     _check_accepted(sent)
-    warn_of_ignored(sent, response, {*TranslateFields.model_fields, *_OTHER_FIELDS} - {"context"})
     tag_handling = one_of(sent, "tag_handling", ("xml", "html"))
     model_texts = texts
     if not tag_handling and one_of(sent, "split_sentences", _SPLITTINGS) in ("0", "nonewlines"):
@@ -152,7 +151,11 @@ async def translate(request: Request, response: Response) -> TranslationsAnswer:
             raise _of_tag_handling(error) from error
         raise
     server.num_characters_billed += translation.num_characters
-    return _response(outcome, texts, source, model_type, _tag_version(sent) if tag_handling else None)
+    tag_version = _tag_version(sent) if tag_handling else None
+    response = json_response(_answer(outcome, texts, source, model_type, tag_version))
+    response.headers["X-Trace-ID"] = request_record(request).id
+    warn_of_ignored(sent, response, {*TranslateFields.model_fields, *_OTHER_FIELDS} - {"context"})
+    return response
 
 
 @router.get("/usage")
@@ -216,7 +219,7 @@ def _check_accepted(sent: Parameters) -> None:
             raise InvalidRequest(f"Value for '{name}' not supported.") from error
 
 
-def _response(
+def _answer(
     outcome: TranslationOutcome,
     texts: tuple[str, ...],
     source: str | None,

@@ -12,11 +12,10 @@ from server.documents.fragment import DocumentCounts
 from server.documents.jobs import DocumentJob, JobStatus
 from server.documents.report import DocumentReport
 from server.documents.text_translation import document_translation
-from server.http.requests.api_keys import charged
+from server.http.requests.admission import charged
 from server.http.requests.memories import named_memory
 from server.http.responses.download import download
-from server.http.responses.error_formats import ErrorBody
-from server.http.responses.errors import error_responses
+from server.http.responses.errors import ErrorBody, error_responses
 from server.http.state import ServerState, server_state
 from server.interface.decoding_options import (
     MAX_BEAM_SIZE,
@@ -148,9 +147,8 @@ async def submit(
         min_quality=min_quality,
         on_low_quality=on_low_quality,
     )
-    translation_request = TranslationRequest(
-        (), "", "", options, memory=await named_memory(request, memory_id, memory_threshold)
-    )
+    memory = await named_memory(request, memory_id, memory_threshold)
+    translation_request = TranslationRequest((), "", "", options, memory=memory)
     into = service.check(translation_request, source, target)
     translate = document_translation(
         service, translation_request, source, target, lambda done: server.metrics.translated(done.result)

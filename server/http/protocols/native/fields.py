@@ -1,13 +1,18 @@
-"""Fields that requests for translations and for scores share, and the details of tokens in their answers."""
+"""Parts that the requests and the answers of the native protocol share."""
 
+import json
 import math
-from typing import Annotated, get_args, get_origin
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Annotated, Protocol, get_args, get_origin
 
 import numpy as np
+from fastapi.sse import format_sse_event
 from numpy.typing import NDArray
 from pydantic import (
     BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     PlainSerializer,
     PlainValidator,
@@ -18,7 +23,12 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from server.translation.types import SentenceDetails
+from server.http.responses.large_json import json_off_loop
+from server.http.responses.text_events import HEARTBEAT_SECONDS, OutcomeT, TextEvents
+from server.http.state import RequestRecord
+from server.interface.decoding_options import DecodingOptions
+from server.operations.metrics import Metrics
+from server.translation.text_stream import TextDelta, TextStream
 
 MAX_TAG_CHARACTERS = 64  # the longest real language tags have half as many
 MAX_MODEL_CHARACTERS = 200
@@ -88,21 +98,40 @@ class BoundedBody(BaseModel):
         return value
 
 
-class AlternativeAnswer(BaseModel):
+def finite(score: object) -> object:
+    """Return a score that JSON can represent; None for others."""
+    return score if not isinstance(score, float) or math.isfinite(score) else None
+
+
+Score = Annotated[float | None, BeforeValidator(finite)]
+IfAny = BeforeValidator(lambda given: given or None)
+"""Leaves out what is empty."""
+
+
+class AnswerModel(BaseModel):
+    """A part of an answer that is made of the attributes of a result."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+class AlternativeAnswer(AnswerModel):
     """Another translation, or another generated text, of the same text."""
 
     text: str
-    score: float | None = None
-    log_probability: float | None = None
+    score: Score = None
+    log_probability: Score = None
 
 
-class TokenAlternative(BaseModel):
+class TokenAlternative(AnswerModel):
     """A token that could stand at this position."""
 
     token: str
     score: float
 
 
+Alternatives = Annotated[
+    list[TokenAlternative], BeforeValidator(lambda best: [each for each in best if math.isfinite(each.score)])
+]
 # An array until it is written: lists of 5 million numbers take 180 MB, and garbage collections visit each list.
 Weights = Annotated[
     NDArray[np.float32],
@@ -112,35 +141,99 @@ Weights = Annotated[
 ]
 
 
-class SentenceAnswer(BaseModel):
+class SentenceAnswer(AnswerModel):
     """Details of the tokens of a sentence; fields that were not requested are absent."""
 
     source_tokens: list[str]
     target_tokens: list[str] = Field(description="including the end, if the sentence has one")
-    token_scores: list[float | None] | None = Field(None, description="log-probabilities")
-    token_alternatives: list[list[TokenAlternative]] | None = None
+    token_scores: list[Score] | None = Field(None, description="log-probabilities")
+    token_alternatives: list[Alternatives] | None = None
     alignment: list[int] | None = Field(None, description="an index of source_tokens for each target token but the end")
     attention: Weights | None = None
 
 
-def sentence_answer(details: SentenceDetails) -> SentenceAnswer:
-    """Convert the details of one sentence."""
-    alternatives = details.token_alternatives
-    return SentenceAnswer(
-        source_tokens=details.source_tokens,
-        target_tokens=details.target_tokens,
-        token_scores=None if details.token_scores is None else [finite(score) for score in details.token_scores],
-        token_alternatives=None
-        if alternatives is None
-        else [
-            [TokenAlternative(token=each.token, score=each.score) for each in best if math.isfinite(each.score)]
-            for best in alternatives
-        ],
-        alignment=details.alignment,
-        attention=details.attention,
-    )
+class HypothesisAnswer(Protocol):
+    """The answer to a text that was decoded."""
+
+    score: Score
+    log_probability: Score
+    alternatives: list[AlternativeAnswer] | None
 
 
-def finite(score: float) -> float | None:
-    """Return a score that JSON can represent; None for others."""
-    return score if math.isfinite(score) else None
+def leave_out_unrequested(answer: HypothesisAnswer, options: DecodingOptions) -> None:
+    """Clear the fields of an answer that `options` do not request."""
+    if options.num_hypotheses <= 1:
+        answer.alternatives = None
+    if not options.return_scores:
+        answer.score = answer.log_probability = None
+        for each in answer.alternatives or ():
+            each.score = each.log_probability = None
+
+
+class EventStream(TextEvents[OutcomeT]):
+    """The stream of the native protocol.
+
+    `text` events carry parts of the texts, each with the index of its text. The last event is `done`, with the plain
+    answer and timings, or `error`, with the body of an error response.
+    """
+
+    def __init__(
+        self,
+        translate: Callable[[TextStream], Coroutine[None, None, OutcomeT]],
+        answer: Callable[[OutcomeT], BaseModel],
+        record: RequestRecord,
+        metrics: Metrics,
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    ) -> None:
+        super().__init__(translate, record, metrics, heartbeat_seconds)
+        self._answer = answer
+
+    def heartbeat(self) -> bytes:
+        """Return a comment."""
+        return format_sse_event(comment="still at work")
+
+    def events(self, deltas: Sequence[TextDelta]) -> bytes:
+        """Return an event for each delta."""
+        return b"".join([_event("text", _json({"index": delta.index, "text": delta.text})) for delta in deltas])
+
+    async def ending(self, outcome: OutcomeT) -> bytes:
+        """Return the event with the plain answer and its timings."""
+        content = await json_off_loop(partial(self._answer, outcome))
+        timings = _json({"timings": self._record.timings()})
+        return _event("done", b"".join((content[:-1], b"" if content == b"{}" else b",", timings[1:])))
+
+    def failure(self, body: bytes) -> bytes:
+        """Return the event with an error."""
+        return _event("error", body)
+
+
+def _event(name: str, data: bytes) -> bytes:
+    # JSON has no line breaks to be escaped; to look for them in 20 MB would hold the event loop for 0.15 s.
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
+
+
+def _json(content: dict[str, object]) -> bytes:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+# For the OpenAPI description of an operation, with the content of the plain answer.
+EVENTS_CONTENT: dict[str, object] = {
+    TextEvents.media_type: {
+        "schema": {
+            "type": "string",
+            "description": "With `stream`: `text` events with the index of a text and its next characters. The last "
+            "event is `done`, with the plain answer and `timings` in milliseconds, or `error`, with the body of an "
+            "error response.",
+        },
+        "example": """event: text
+data: {"index":0,"text":"Guten Morgen. Wie"}
+
+event: text
+data: {"index":0,"text":" geht es Ihnen heute?"}
+
+event: done
+data: {"translations":[{"text":"Guten Morgen. Wie geht es Ihnen heute?", ...}],"model":"en-de","timings":{...}}
+
+""",
+    }
+}

@@ -14,7 +14,7 @@ from server.http.responses.errors import error_responses
 from server.http.state import RequestRecord, ServerState, request_record, server_state
 from server.text.language_tags import display_name, own_name
 from server.translation.quality import pair_name
-from server.translation.task_models import Task, tasks_of
+from server.translation.router import Task, tasks_of
 
 router = APIRouter(prefix="/v1", tags=["translation"])
 

@@ -1,29 +1,37 @@
-"""`POST /v1/translate`: translation of texts with all decoding options."""
+"""Kvasir's own protocol. `POST /v1/translate`: translation of texts with all decoding options."""
 
 import asyncio
 import math
 import time
 from functools import partial
+from operator import attrgetter
+from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasPath, BaseModel, ConfigDict, Field
 
-from server.http.protocols.native.details import TranslationDetails, translation_details
-from server.http.protocols.native.event_stream import EVENTS_CONTENT, EventStream
+from bundle.manifest import Repair
+from server.http.protocols.native import documents, generation, models
 from server.http.protocols.native.fields import (
+    EVENTS_CONTENT,
     MAX_TAG_CHARACTERS,
     AlternativeAnswer,
+    AnswerModel,
     BoundedBody,
+    EventStream,
+    IfAny,
+    Score,
     SentenceAnswer,
     Text,
     Timeout,
-    finite,
-    sentence_answer,
+    leave_out_unrequested,
 )
+from server.http.protocols.protocol import Protocol
+from server.http.requests.direct_route import DirectRoute
 from server.http.requests.memories import named_memory
 from server.http.requests.translation_call import accept, run_translation
-from server.http.responses.errors import error_responses
-from server.http.responses.large_json import OBJECTS_ON_LOOP, json_off_loop, json_response
+from server.http.responses.errors import NATIVE, error_responses
+from server.http.responses.large_json import OBJECTS_ON_LOOP, respond
 from server.http.state import request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest
@@ -31,13 +39,14 @@ from server.interface.request import FinishReason
 from server.text.formality import Formality
 from server.text.glossary import Glossary
 from server.text.language_detection import Detection
-from server.translation.deadline import Deadline
-from server.translation.glossary_store import memory_of
+from server.text.protection.masked_sentence import Means
+from server.text.spans import SpanKind
+from server.translation.execution import GLOSSARIES, Deadline, ThreadRunner
+from server.translation.glossaries import memory_of
 from server.translation.service import TranslationOutcome
-from server.translation.types import TextContext, TextFormat, Translation, TranslationRequest
-from server.translation.worker_threads import GLOSSARIES, ThreadRunner
+from server.translation.types import KeepReason, MemoryUse, TextContext, TextFormat, Translation, TranslationRequest
 
-router = APIRouter(prefix="/v1", tags=["translation"])
+router = APIRouter(prefix="/v1", tags=["translation"], route_class=DirectRoute)
 
 
 class TranslateBody(BoundedBody, DecodingOptions):
@@ -95,7 +104,107 @@ class DetectedLanguage(BaseModel):
     confidence: float = Field(ge=0, le=1, description="probability; low for short texts")
 
 
-class TranslationAnswer(BaseModel):
+class ProtectedSpanAnswer(AnswerModel):
+    """A span of a text that had to survive its translation."""
+
+    text: str
+    kind: SpanKind
+    means: Means = Field(
+        description="as_is: the model read it and wrote it; mask: the model read a mask; placed: it was put next to "
+        "its words; apart: the sentence was translated around it"
+    )
+
+
+class KeptSentenceAnswer(AnswerModel):
+    """A text, or a sentence of low quality, that was not translated: the translation has its source."""
+
+    text: str
+    reason: KeepReason
+
+
+class RepairedSentenceAnswer(AnswerModel):
+    """A sentence that was decoded again, and what its first translation lacked."""
+
+    text: str
+    repair: Repair
+
+
+class NumbersAnswer(AnswerModel):
+    """Numbers that differ between a text and its translation, as each writes them."""
+
+    missing: Annotated[list[str] | None, IfAny] = Field(
+        None, validation_alias="missing_numbers", description="numbers of the source without a counterpart"
+    )
+    invented: Annotated[list[str] | None, IfAny] = Field(
+        None,
+        validation_alias="invented_numbers",
+        description="numbers of the translation that the source does not have",
+    )
+
+
+class SentenceQualityAnswer(AnswerModel):
+    """A sentence, its translation, and the quality."""
+
+    text: str
+    translation: str
+    quality: float = Field(ge=0, le=1)
+
+
+class SentenceMemoryAnswer(AnswerModel):
+    """What the translation memory had for a sentence."""
+
+    text: str
+    memory: MemoryUse = Field(
+        validation_alias="use",
+        description="exact: its translation, which is the answer; fuzzy: one of a similar sentence",
+    )
+    score: int | None = Field(
+        None,
+        validation_alias=AliasPath("match", "score"),
+        description="100 for exact; else 100 minus the edit distance in percent of the words",
+    )
+    segment_id: str | None = Field(None, validation_alias=AliasPath("match", "segment"))
+    source_text: str | None = Field(
+        None, validation_alias=AliasPath("similar", "source"), description="of the similar sentence"
+    )
+    target_text: str | None = Field(
+        None, validation_alias=AliasPath("similar", "target"), description="of the similar sentence"
+    )
+
+
+class TranslationDetails(AnswerModel):
+    """How a translation came about."""
+
+    protected: Annotated[list[ProtectedSpanAnswer] | None, IfAny] = Field(
+        None, description="addresses, placeholders, identifiers and symbols, in their order"
+    )
+    kept: Annotated[list[KeptSentenceAnswer] | None, IfAny] = Field(
+        None, description="what was not translated; `if_already_target` and `on_low_quality` translate it"
+    )
+    formality_mismatches: Annotated[list[str] | None, IfAny] = Field(
+        None, description="translated sentences that do not have the form of address that `formal` asks for"
+    )
+    repaired: Annotated[list[RepairedSentenceAnswer] | None, IfAny] = Field(
+        None, description="sentences whose first translation lacked something; they were decoded again"
+    )
+    incomplete: Annotated[list[str] | None, IfAny] = Field(
+        None, description="sentences whose translation lacks something"
+    )
+    numbers: NumbersAnswer | None = Field(None, description="numbers that were lost or invented; none is corrected")
+    quality: Annotated[list[SentenceQualityAnswer] | None, IfAny] = Field(
+        None,
+        validation_alias="sentence_quality",
+        description="sentences that were translated, if `return_quality` is set",
+    )
+    low_quality: Annotated[list[SentenceQualityAnswer] | None, IfAny] = Field(
+        None, description="sentences with a quality below `min_quality`"
+    )
+    memory: Annotated[list[SentenceMemoryAnswer] | None, IfAny] = Field(
+        None, description="all sentences, if a memory was used"
+    )
+
+
+class TranslationAnswer(AnswerModel):
     """Translation of one text. Tokens include the end of every sentence."""
 
     text: str
@@ -110,12 +219,12 @@ class TranslationAnswer(BaseModel):
     finish_reason: FinishReason = Field(
         description="stop; length if max_new_tokens ended a sentence; repetition if max_repetitions did"
     )
-    score: float | None = Field(
+    score: Score = Field(
         None,
         description="log-probability / length ** length_penalty, minus penalties; the mean over sentences, weighted "
         "by target tokens",
     )
-    log_probability: float | None = Field(None, description="natural log-probability without the target prefix")
+    log_probability: Score = Field(None, description="natural log-probability without the target prefix")
     quality: float | None = Field(
         None,
         ge=0,
@@ -126,7 +235,9 @@ class TranslationAnswer(BaseModel):
     alternatives: list[AlternativeAnswer] | None = Field(
         None, description="second and further hypotheses; number i joins hypothesis i of every sentence"
     )
-    sentences: list[SentenceAnswer] | None = Field(None, description="details of tokens, if requested")
+    sentences: Annotated[list[SentenceAnswer] | None, IfAny] = Field(
+        None, description="details of tokens, if requested"
+    )
     details: TranslationDetails | None = Field(
         None,
         description="what was protected, kept, repaired, or is incomplete or of low quality, and numbers that differ; "
@@ -148,10 +259,7 @@ class TranslateAnswer(BaseModel):
     response_model=TranslateAnswer,
     responses={200: {"content": EVENTS_CONTENT}, **error_responses(400, 404, 413, 422, 429, 500, 503, 504)},
 )
-async def translate(
-    body: TranslateBody,
-    request: Request,
-) -> Response:
+async def translate(body: TranslateBody, request: Request) -> Response:
     """Translate texts. The order of the texts, their line breaks and blank lines are preserved.
 
     With `stream` the response is a stream of events with text as soon as it is final.
@@ -171,15 +279,13 @@ async def translate(
         memory=await named_memory(request, body.memory_id, body.memory_threshold),
         joins_lines=None if body.context is None else body.context == "lines",
     )
+    answer = partial(_answer, asked)
     if body.stream:
-        interpreter, asked = accept(request, asked)
-        translate_to = partial(interpreter.translate, asked, body.source, body.target)
-        record, metrics = request_record(request), server_state(request).metrics
-        return EventStream(translate_to, partial(_answer, asked), record, metrics)
+        service, accepted = accept(request, asked)
+        translate_to = partial(service.translate, accepted, body.source, body.target)
+        return EventStream(translate_to, answer, request_record(request), server_state(request).metrics)
     outcome = await run_translation(request, asked, body.source, body.target)
-    if _num_objects(asked, outcome) > OBJECTS_ON_LOOP:
-        return Response(await json_off_loop(partial(_answer, asked, outcome)), media_type="application/json")
-    return json_response(_answer(asked, outcome))
+    return await respond(partial(answer, outcome), is_large=_num_objects(asked, outcome) > OBJECTS_ON_LOOP)
 
 
 async def _glossary(body: TranslateBody, request: Request) -> tuple[Glossary | None, str | None]:
@@ -209,12 +315,8 @@ def _num_objects(asked: TranslationRequest, done: TranslationOutcome) -> int:
     num_alternatives = max(asked.options.num_hypotheses, 1) * len(result.translations)
     counts = (result.kept_spans, result.kept_sentences, result.outcomes)
     num_sentences = result.sentence_tokens.num_sentences if asked.options.return_quality else 0
-    num_named = (
-        sum(len(each.memory) for each in result.translations)
-        + sum(sum(each.values()) for each in counts)
-        + result.num_low_quality
-        + num_sentences
-    )
+    num_named = sum(sum(each.values()) for each in counts) + result.num_low_quality + num_sentences
+    num_named += sum(len(each.memory) for each in result.translations)
     return num_alternatives + num_named + num_tokens
 
 
@@ -230,31 +332,38 @@ def _answer(asked: TranslationRequest, done: TranslationOutcome) -> TranslateAns
 def _translation(
     translation: Translation, asked: TranslationRequest, detected: Detection | None, is_translated: bool | None
 ) -> TranslationAnswer:
-    others = [
-        AlternativeAnswer(
-            text=other.text,
-            score=_score(other.score, asked),
-            log_probability=_score(other.log_probability, asked),
-        )
-        for other in translation.alternatives
-    ]
-    return TranslationAnswer(
-        text=translation.text,
-        detected_language=None
-        if detected is None
-        else DetectedLanguage(language=detected.language, confidence=round(detected.confidence, 4)),
-        translated=is_translated,
-        source_tokens=translation.source_tokens,
-        target_tokens=translation.target_tokens,
-        finish_reason=translation.finish_reason,
-        score=_score(translation.score, asked),
-        log_probability=_score(translation.log_probability, asked),
-        quality=translation.quality,
-        alternatives=others if asked.options.num_hypotheses > 1 else None,
-        sentences=[sentence_answer(details) for details in translation.sentences] or None,
-        details=translation_details(translation),
-    )
+    answer = TranslationAnswer.model_validate(translation)
+    leave_out_unrequested(answer, asked.options)
+    if detected is not None:
+        confidence = round(detected.confidence, 4)
+        answer.detected_language = DetectedLanguage(language=detected.language, confidence=confidence)
+    if is_translated is not None:
+        answer.translated = is_translated
+    if (details := translation_details(translation)) is not None:
+        answer.details = details
+    return answer
 
 
-def _score(score: float, asked: TranslationRequest) -> float | None:
-    return finite(score) if asked.options.return_scores else None
+_reports_of = attrgetter(
+    *("protected", "kept", "formality_mismatches", "repaired", "incomplete", "missing_numbers", "invented_numbers"),
+    *("sentence_quality", "low_quality", "memory"),
+)
+
+
+def translation_details(translation: Translation) -> TranslationDetails | None:
+    """Return how a translation came about; None if there is nothing to report."""
+    if not any(_reports_of(translation)):
+        return None
+    details = TranslationDetails.model_validate(translation)
+    if translation.missing_numbers or translation.invented_numbers:
+        details.numbers = NumbersAnswer.model_validate(translation)
+    return details
+
+
+NATIVE_PROTOCOL = Protocol(
+    name="native",
+    routers=(router, generation.router, models.router, documents.router),
+    error_format=NATIVE,
+    paths=("/v1/",),
+    upload_paths=(documents.PATH,),
+)

@@ -22,7 +22,7 @@ from model.families.registry import read_checkpoint
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import SentenceParams
 from server.text.tokenizers.registry import open_tokenizer
-from server.translation.sentence_encoder import first_token
+from server.translation.engine_requests import first_token
 from tests.model.families.ctranslate2.conversions import convert, greedy, log_probs, write_checkpoint_of
 from tests.model.families.family_checkpoints import SMALL
 from tests.server.text.tokenizers.bpe_codes import apply, file_of, learn, moses_words

@@ -111,17 +111,17 @@ def test_attention_is_that_of_each_token_of_the_answer() -> None:
 
 HEADS, SOURCE_LEN, HEAD_DIM = 3, 4, 2
 KEYS = np.random.default_rng(1).normal(size=(HEADS, SOURCE_LEN, HEAD_DIM)).astype(np.float32)
-QUERIES = np.random.default_rng(2).normal(size=HEADS * HEAD_DIM).astype(np.float32)
+QUERIES = np.random.default_rng(2).normal(size=(2, HEADS * HEAD_DIM)).astype(np.float32)
 
 
 def test_weights_are_the_softmax_of_scaled_products() -> None:
     found = attention_weights(QUERIES, KEYS, 0.5)
-    for head in range(HEADS):
-        query = QUERIES[head * HEAD_DIM : (head + 1) * HEAD_DIM]
+    for token, head in np.ndindex(len(QUERIES), HEADS):
+        query = QUERIES[token, head * HEAD_DIM : (head + 1) * HEAD_DIM]
         expected = np.exp([0.5 * float(query @ key) for key in KEYS[head]])
-        np.testing.assert_allclose(found[head], expected / expected.sum(), rtol=1e-5)
+        np.testing.assert_allclose(found[token, head], expected / expected.sum(), rtol=1e-5)
     # Large products overflow nothing.
-    np.testing.assert_allclose(attention_weights(QUERIES, KEYS * 1e4, 1.0).sum(axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(attention_weights(QUERIES, KEYS * 1e4, 1.0).sum(axis=-1), 1, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("heads", "averaged"), [((), (0, 1, 2)), ((1,), (1,)), ((0, 2), (0, 2))])
@@ -132,7 +132,7 @@ def test_the_mean_is_that_of_the_selected_heads(heads: tuple[int, ...], averaged
     assert attention.source_len == 0
     attention.set_keys(KEYS)
     assert attention.source_len == SOURCE_LEN
-    expected = attention_weights(QUERIES, KEYS, 0.5)[list(averaged)].mean(axis=0)
+    expected = attention_weights(QUERIES, KEYS, 0.5)[:, list(averaged)].mean(axis=1)
     np.testing.assert_allclose(attention.weights(QUERIES), expected, rtol=1e-6)
 
 

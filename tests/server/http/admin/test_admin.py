@@ -11,7 +11,7 @@ from server.http.admin.app import create_admin_app
 from server.http.app import create_app
 from server.operations.api_keys.key_file import KeyFile, KeyLimits
 from server.operations.api_keys.key_gate import KeyGate
-from server.operations.model_set import ModelSet
+from server.operations.models import ModelSet
 from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from server.http.middleware.dispatch import ProtocolDispatch
-from server.http.middleware.gate import Admission, Gate
+from server.http.middleware.gate import Admission, Gate, ProtocolDispatch
 from server.http.protocols.registry import PROTOCOLS
-from server.http.responses.error_formats import ErrorFormats
+from server.http.responses.errors import ErrorFormats
 from server.http.state import ServerState
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings

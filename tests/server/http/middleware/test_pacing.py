@@ -5,9 +5,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from server.http.middleware.gate import Gate, unread_share
 from server.http.middleware.pacing import ResponsePacing
-from server.http.responses.error_formats import ErrorFormats
-from server.http.state import RequestRecord
-from server.http.unread_bytes import UnreadBytes
+from server.http.responses.errors import ErrorFormats
+from server.http.state import RequestRecord, UnreadBytes
 from server.interface.errors import QueueFull
 
 BODY = bytes(range(256)) * 2048  # 512 KB

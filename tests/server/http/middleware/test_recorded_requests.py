@@ -9,12 +9,11 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.http.middleware.recorder import RequestRecorder
-from server.http.responses.error_formats import ErrorFormats
+from server.http.responses.errors import ErrorFormats
 from server.http.state import RequestRecord, ServerState
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings
-from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases, TranslationResult
+from server.translation.types import Phases, TokenCounts, TranslationResult
 
 
 class _Recorded:

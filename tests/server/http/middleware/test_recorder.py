@@ -6,13 +6,12 @@ import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.http.middleware.recorder import RequestRecorder
-from server.http.responses.error_formats import ErrorFormats
+from server.http.responses.errors import ErrorFormats
 from server.http.state import ServerState
 from server.interface.request import FinishReason
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings
-from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases, Translation, TranslationResult
+from server.translation.types import Phases, TokenCounts, Translation, TranslationResult
 
 _RESULT = TranslationResult(
     [Translation("Tee.", 3, 4, FinishReason.STOP, float("nan"))], Phases(), TokenCounts.of([(3, 4)]), num_splits=0

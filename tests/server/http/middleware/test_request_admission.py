@@ -19,7 +19,8 @@ from server.interface.errors import QueueFull
 from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator
 
-# POST requests that a full server handles: detection, glossaries, and documents, which wait for the queue.
+# POST requests that a full server handles: detection, glossaries, memories, documents, which wait for the queue, and
+# text of live sessions that were accepted.
 ENGINE_FREE = {
     "/detect",
     "/microsoft/detect",
@@ -45,6 +46,10 @@ ENGINE_FREE = {
     "/v1/documents",
     "/v2/document",
     "/translate_file",
+    "/v1/live/{session_id}",
+    "/v3/translation_memories",
+    "/v3/translation_memories/import",
+    "/v3/translation_memories/{memory_id}/export",
 }
 ROUTERS = [router for protocol in PROTOCOLS.values() for router in protocol.routers]
 ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]

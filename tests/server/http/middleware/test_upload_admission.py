@@ -5,7 +5,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from server.http.middleware.gate import Gate, Uploads
-from server.http.responses.error_formats import ErrorFormats
+from server.http.responses.errors import ErrorFormats
 from server.http.state import RequestRecord, ServerState
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings

@@ -196,3 +196,15 @@ def test_files_of_the_page_are_short() -> None:
 def test_the_wheel_has_the_page() -> None:
     project = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text(encoding="utf-8"))
     assert {"http/page/docs/*", "http/page/static/**"} <= set(project["tool"]["setuptools"]["package-data"]["server"])
+
+
+@pytest.mark.parametrize(("root_path", "servers"), [("", None), ("/below", [{"url": "/below"}])])
+def test_the_description_of_an_application_below_a_path_names_it(
+    echo: EchoGenerator, root_path: str, servers: list[dict[str, str]] | None
+) -> None:
+    app = create_app(Settings(), [echo])
+    with TestClient(app, root_path=root_path) as client:
+        for _ in range(2):
+            description = client.get(f"{root_path}/openapi.json").json()
+            assert description.get("servers") == servers
+            assert "/v1/translate" in description["paths"]

@@ -4,15 +4,14 @@ from typing import cast
 import pytest
 from fastapi import Request
 
-from server.http.requests import compatible_translation
-from server.http.requests.compatible_translation import source_codes, translate_texts
+from server.http.requests import translation_call
+from server.http.requests.translation_call import source_codes, translate_texts
 from server.interface.errors import InvalidRequest
 from server.interface.request import FinishReason
 from server.text.language_detection import Detection
 from server.translation.router import Route
 from server.translation.service import TranslationOutcome
-from server.translation.token_counts import TokenCounts
-from server.translation.types import Phases, Translation, TranslationRequest, TranslationResult
+from server.translation.types import Phases, TokenCounts, Translation, TranslationRequest, TranslationResult
 from tests.fakes.event_loop import in_event_loop
 
 
@@ -47,8 +46,8 @@ async def test_a_source_language_is_detected_if_it_is_missing_or_a_wrong_hint(
     async def run(_: Request, translation: TranslationRequest, own_source: str | None, target: str | None) -> None:
         asked.append((translation, own_source, target))
 
-    monkeypatch.setattr(compatible_translation, "server_state", lambda _: _Server())
-    monkeypatch.setattr(compatible_translation, "run_translation", run)
+    monkeypatch.setattr(translation_call, "server_state", lambda _: _Server())
+    monkeypatch.setattr(translation_call, "run_translation", run)
     request = Request({"type": "http"})
     await translate_texts(request, ["a", "b"], source, "de", format="html", source_is_hint=is_hint)
     assert asked == [(TranslationRequest(("a", "b"), "", "", format="html"), expected, "de")]
@@ -61,8 +60,8 @@ async def test_a_hint_that_is_the_target_is_no_source(monkeypatch: pytest.Monkey
     async def run(_: Request, __: TranslationRequest, source: str | None, ___: str | None) -> None:
         sources.append(source)
 
-    monkeypatch.setattr(compatible_translation, "server_state", lambda _: _Server())
-    monkeypatch.setattr(compatible_translation, "run_translation", run)
+    monkeypatch.setattr(translation_call, "server_state", lambda _: _Server())
+    monkeypatch.setattr(translation_call, "run_translation", run)
     for target in ("en-US", "de"):
         await translate_texts(Request({"type": "http"}), ["a"], "en", target, source_is_hint=True)
     assert sources == ["auto", "en"]

@@ -116,7 +116,6 @@ def test_a_file_that_is_locked_is_reported(path: Path, monkeypatch: pytest.Monke
         for use in (
             file.all,
             file.usage,
-            file.version,
             lambda: file.revoke(key.id),
             lambda: file.add("a", KeyLimits()),
         ):

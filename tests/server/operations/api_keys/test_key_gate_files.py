@@ -105,7 +105,6 @@ def test_a_file_renamed_to_the_name_of_the_file_replaces_it(path: Path, file: Ke
 
 
 def test_a_file_copied_over_the_open_file_replaces_it(path: Path, file: KeyFile) -> None:
-    """Both have had as many changes, which is all that SQLite compares."""
     old, old_text = file.add("old", KeyLimits())
     gate = KeyGate(path)
     new, new_text = KeyFile(path.with_name("other")).add("new", KeyLimits())
@@ -119,18 +118,6 @@ def test_a_file_copied_over_the_open_file_replaces_it(path: Path, file: KeyFile)
     gate.close()
     copied = KeyFile(path)
     assert (copied.all(), copied.usage()) == ({new.id: new}, {new.id: Usage(0, 5)})
-
-
-def test_neither_own_writes_nor_those_of_others_replace_the_file(path: Path, file: KeyFile) -> None:
-    key, _ = file.add("team", KeyLimits())
-    assert not file.was_replaced()
-    file.record({"2026-03-01": {key.id: Usage(1, 1)}}, "2026-03-01")
-    assert not file.was_replaced()
-    KeyFile(path).revoke(key.id)
-    assert not file.was_replaced()
-    assert not file.was_replaced()
-    os.utime(path, ns=(0, 0))
-    assert file.was_replaced()
 
 
 def test_usage_that_is_lost_at_the_end_is_logged(path: Path, file: KeyFile, caplog: pytest.LogCaptureFixture) -> None:

@@ -11,10 +11,10 @@ from server.text.readers.units import Unit
 from server.text.unknown_characters import UnknownCharacters
 from server.translation import reading
 from server.translation.attempts import Attempts
+from server.translation.execution import PROTECTED_TEXTS
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.types import TranslationRequest
-from server.translation.worker_threads import PROTECTED_TEXTS
 from tests.server.text.identity import Identity
 
 UNKNOWN = UnknownCharacters(map(chr, range(0x3000)))

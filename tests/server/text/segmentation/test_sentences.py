@@ -5,7 +5,7 @@ import sentencex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from server.text.segmentation.sentences import Segment, join, split
+from server.text.segmentation.sentences import Segment, join, longest_piece, split
 from tests.linear_time import assert_linear_time
 
 _ALPHABET = list(
@@ -171,3 +171,27 @@ def test_a_full_stop_inside_a_sentence_of_a_language_without_rules_does_not_end_
     language: str, text: str, expected: list[str]
 ) -> None:
     assert _texts(split(text, language, _within(100))) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "piece"),
+    [
+        ("it rained, so we left", 15, "it rained,"),
+        ("a, bcdefghi jklm", 14, "a, bcdefghi "),  # the clause is shorter than a quarter
+        ("abc, efgh ijkl mn", 16, "abc,"),  # exactly a quarter
+        ("abc, efgh ijklmno pq", 19, "abc,"),
+        ("abc, efgh ijklmno pqr", 20, "abc, efgh ijklmno "),
+        ("we stayed because it rained", 20, "we stayed "),
+        ("one two three", 9, "one two "),
+        ("abcdefgh", 3, "abc"),
+        ("3,000.50", 5, "3,000"),
+        ("今天，天气好", 4, "今天，"),
+        ("ab\U0001f1e9\U0001f1ea\U0001f1e9\U0001f1ea", 5, "ab\U0001f1e9\U0001f1ea"),
+    ],
+)
+def test_a_piece_ends_at_a_clause_a_conjunction_a_space_or_a_grapheme(text: str, limit: int, piece: str) -> None:
+    assert text[: longest_piece(text, lambda part: len(part) <= limit, "en")] == piece
+
+
+def test_a_piece_has_a_character_though_nothing_fits() -> None:
+    assert longest_piece("abc", lambda _: False, "en") == 1

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from bundle import tensors as names
 from bundle.loading import load_bundle, save_manifest
 from bundle.manifest import BundleError
-from kvasir import app
+from kvasir_commands import app
 from server.engine.runners.device.memory import CudaMemory, CudaUnavailable, HostMemory
 from server.engine.runners.device.runner import DeviceRunner
 from server.engine.runners.device.sessions import (

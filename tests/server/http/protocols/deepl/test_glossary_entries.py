@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.http.protocols.deepl.glossary_entries import SEPARATORS, parse_entries
+from server.http.protocols.deepl.glossaries import SEPARATORS, parse_entries
 from server.interface.errors import InvalidRequest
 
 PAIR, BACK = ("en", "de"), ("de", "en")

@@ -13,7 +13,7 @@ from starlette.types import Message
 
 from bundle.loading import Bundle
 from server.http.app import create_app
-from server.http.protocols.native.event_stream import EventStream
+from server.http.protocols.native.fields import EventStream
 from server.http.state import RequestRecord
 from server.interface.errors import EngineFailed, QueueFull
 from server.interface.request import Completion, FinishReason, Request

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
-from server.http.protocols.native.fields import BoundedBody, Text, finite, sentence_answer
+from server.http.protocols.native.fields import BoundedBody, SentenceAnswer, Text, finite
 from server.http.protocols.native.texts import TranslateBody
 from server.translation.types import SentenceDetails, TokenScore
 
@@ -74,10 +74,10 @@ def test_fields_have_limits(field: str, value: object, is_valid: bool) -> None:
 def test_scores_that_json_does_not_have_are_left_out() -> None:
     assert [finite(score) for score in (-1.5, 0.0, math.nan, -math.inf)] == [-1.5, 0, None, None]
     alternatives = [[TokenScore("a", -1.0), TokenScore("b", -math.inf)], []]
-    answer = sentence_answer(SentenceDetails(["x"], ["a"], [-1.0, -math.inf], alternatives, [0], None))
+    answer = SentenceAnswer.model_validate(SentenceDetails(["x"], ["a"], [-1.0, -math.inf], alternatives, [0], None))
     assert answer.token_scores == [-1, None]
     assert answer.token_alternatives is not None
     assert [[each.token for each in best] for best in answer.token_alternatives] == [["a"], []]
     assert (answer.alignment, answer.attention) == ([0], None)
-    nothing = sentence_answer(SentenceDetails(["x"], ["a"], None, None, None, None))
+    nothing = SentenceAnswer.model_validate(SentenceDetails(["x"], ["a"], None, None, None, None))
     assert nothing.model_dump(exclude_none=True) == {"source_tokens": ["x"], "target_tokens": ["a"]}

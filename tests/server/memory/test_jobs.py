@@ -1,0 +1,118 @@
+"""Imports and exports: deduplicated, refused as a whole, resumed after a kill."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from server.interface.errors import InvalidRequest, NotFound
+from server.memory.files import check_file, read_pairs
+from server.memory.jobs import Job, Jobs, import_file
+from server.memory.store import MemoryStore, Quota
+
+WriteTmx = Callable[[Sequence[tuple[str, str]]], Path]
+
+
+def _uploaded(jobs: Jobs, path: Path, owner: str = "") -> Job:
+    job = jobs.create_import(owner, path.name, {"display_name": "Legal"})
+    with jobs.upload(job) as file:
+        file.write(path.read_bytes())
+    return job
+
+
+def test_a_file_becomes_a_memory_without_its_repetitions(store: MemoryStore, write_tmx: WriteTmx) -> None:
+    path = write_tmx([("Stop!", "Halt!"), ("12", "12"), ("Stop!", "Stopp!"), ("Go!", "Los!")])
+    memory, skipped = import_file(store, path)
+    assert (memory.name, memory.source, memory.targets, memory.num_segments, skipped) == (
+        "pairs.tmx",
+        "en",
+        ("de",),
+        2,
+        1,
+    )
+    assert [each.target for each in store.segments(memory, 0, 10)] == ["Stopp!", "Los!"]
+
+
+def test_a_malformed_file_changes_nothing(store: MemoryStore, write_tmx: WriteTmx) -> None:
+    path = write_tmx([("Stop!", "Halt!")] * 5)
+    path.write_text(path.read_text("utf-8").replace("</seg>", "", 1), "utf-8")
+    with pytest.raises(InvalidRequest, match="line 4"):
+        import_file(store, path)
+    assert store.memories("", 0, 10) == ([], 0)
+
+
+def test_a_file_beyond_the_quota_leaves_no_segment(tmp_path: Path, write_tmx: WriteTmx) -> None:
+    store = MemoryStore(tmp_path / "small", Quota(max_segments=3000))
+    with pytest.raises(InvalidRequest, match="3000 segments"):
+        import_file(store, write_tmx([(f"word{number} a", "b") for number in range(5000)]))
+    assert store.memories("", 0, 10) == ([], 0)
+    assert store.reader.execute("SELECT count(*) FROM segments").fetchone() == (0,)
+
+
+def test_languages_that_a_file_lacks_must_be_named(store: MemoryStore, tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("Stop!\tHalt!\n", "utf-8")
+    with pytest.raises(InvalidRequest, match="languages of this file are unknown"):
+        import_file(store, path)
+    memory, _ = import_file(store, path, source="en", target="de")
+    assert (memory.source, memory.targets) == ("en", ("de",))
+
+
+def test_an_export_has_all_segments_and_is_reused_while_they_stay(store: MemoryStore, write_tmx: WriteTmx) -> None:
+    pairs = [(f"word{number} a", f"b{number}") for number in range(3000)]
+    memory, _ = import_file(store, write_tmx(pairs))
+    time.sleep(1.0 - time.time() % 1.0)  # times of changes are whole seconds
+    jobs = Jobs(store)
+    job, is_earlier = jobs.create_export("", memory)
+    assert not is_earlier
+    jobs.run()
+    done = jobs.job(job.id, "")
+    assert done.status == "completed"
+    check_file(jobs.path(done), "a.tmx")
+    found = list(read_pairs(jobs.path(done), "a.tmx", None, None))
+    assert [(each.source, each.target) for each in found if each is not None] == pairs
+
+
+def test_a_job_is_for_its_owner_and_for_whoever_has_its_secret(store: MemoryStore) -> None:
+    jobs = Jobs(store)
+    job = jobs.create_import("a", "x.tmx", {})
+    assert jobs.job(job.id, "a") == jobs.job(job.id, None, job.secret) == job
+    for owner, secret in (("b", None), (None, "wrong"), (None, None)):
+        with pytest.raises(NotFound):
+            jobs.job(job.id, owner, secret)
+
+
+def test_twenty_kills_while_importing_lose_nothing(store: MemoryStore, write_tmx: WriteTmx) -> None:
+    kept, _ = import_file(store, write_tmx([("Stop!", "Halt!")]))
+    pairs = [(f"word{number} number {chr(97 + number % 26)}", f"Wort {number}") for number in range(30_000)]
+    jobs = Jobs(store)
+    job = _uploaded(jobs, write_tmx(pairs))
+    command = [sys.executable, "-m", "server.memory.jobs", str(store.path), "1000000", "1000000000"]
+    position = 0
+    for _ in range(20):
+        process = subprocess.Popen(command)
+        deadline = time.monotonic() + 60
+        while (now := jobs.job(job.id, "")).position <= position and now.status == "processing":
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        reached = jobs.job(job.id, "")
+        assert reached.position >= position
+        position = reached.position
+        if reached.status != "processing":
+            break
+        assert [each.id for each in store.memories("", 0, 10)[0]] == [kept.id]  # the other one is not complete
+    jobs.run()
+    done = jobs.job(job.id, "")
+    assert (done.status, done.error) == ("completed", None)
+    memory = store.memory("", done.memory or "")
+    assert memory.num_segments == len(pairs)
+    assert store.reader.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    with store.transaction() as database:
+        database.execute("INSERT INTO word_index (word_index) VALUES ('integrity-check')")
+    assert [each.name for each in store.path.with_name(f"{store.path.name}-files").iterdir()] == ["lock"]
