@@ -26,8 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from loadtest.coordination.coordinator import CoordinationFailed, Coordinator, Plan, StageShape
 from loadtest.coordination.machine import be_urgent
-from loadtest.coordination.messages import FROM_WORKERS
-from loadtest.coordination.worker import ScenarioUser, Worker
+from loadtest.coordination.worker import FROM_WORKERS, ScenarioUser, Worker
 from loadtest.results.thresholds import Thresholds
 from loadtest.workload.requests import with_corpus_digest
 from loadtest.workload.scenario import Scenario, load_scenario, scenario_names

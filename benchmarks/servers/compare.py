@@ -13,7 +13,7 @@ from benchmarks.servers.running import InterleavedRuns
 from benchmarks.servers.server_kinds import Launch, Material, ServerFailed, ServerKind, server_kind
 from benchmarks.servers.tuning import Effort, Tuned, capacity, requests_for, tune
 from loadtest.cli.run import LoadTestFailed
-from loadtest.report.write_comparison import write_comparison
+from loadtest.report.write import write_comparison
 from loadtest.workload.scenario import Scenario, ScenarioInvalid
 
 TUNING_SHARE = 0.4  # of the time limit

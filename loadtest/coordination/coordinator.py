@@ -17,8 +17,8 @@ from pydantic import JsonValue, TypeAdapter
 from loadtest.coordination.answer_check import AnswerSample, check_answers
 from loadtest.coordination.knee_search import KneeSearch
 from loadtest.coordination.machine import ProcessUse, machine_info, process_use, versions
-from loadtest.coordination.messages import DONE, FAILED, RECORDS, STAGE, STOP, StageAssignment, StageDone, clock_from
 from loadtest.coordination.server_metrics import MetricsPoller, served_models
+from loadtest.coordination.worker import DONE, FAILED, RECORDS, STAGE, STOP, StageAssignment, StageDone, clock_from
 from loadtest.results.objective import Objective, objective_of
 from loadtest.results.percentiles import percentiles_ms
 from loadtest.results.records import Outcome, Record, RecordWriter, record_from_json
@@ -217,8 +217,8 @@ class Coordinator:
         own_cpu = os.times()
         self._incoming.queue.clear()
         self._is_sending = True
+        at = self._clock() + head_start
         for index, worker in enumerate(self._workers):
-            now = self._clock()
             assignment = StageAssignment(
                 scenario=self._plan.scenario.model_dump_json(),
                 stage=stage.model_dump_json(),
@@ -227,8 +227,8 @@ class Coordinator:
                 worker=index,
                 num_workers=len(self._workers),
                 sample_size=self._plan.guard_requests,
-                now=now,
-                at=now + head_start,
+                now=self._clock(),
+                at=at,
             )
             self._runner.send_message(STAGE, asdict(assignment), worker)
         if self._stopped:  # set while no worker was sending

@@ -6,8 +6,9 @@ messages with the coordinator in both cases.
 
 import gc
 import os
+import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import gevent
 from gevent.event import Event
@@ -16,7 +17,6 @@ from locust import User, task
 from locust.env import Environment
 
 from loadtest.coordination.answer_check import AnswerSample, SampledAnswer
-from loadtest.coordination.messages import DONE, FAILED, RECORDS, STAGE, STOP, StageAssignment, StageDone, clock_from
 from loadtest.results.records import Outcome, Record
 from loadtest.sending.addresses import address_of
 from loadtest.sending.connections import Connections
@@ -24,6 +24,49 @@ from loadtest.sending.exchange import MAX_ANSWER_SECONDS, Place, Prepared, perfo
 from loadtest.workload.arrivals import arrival_times
 from loadtest.workload.requests import request_sequence
 from loadtest.workload.scenario import Scenario, Stage
+
+STAGE, STOP = "kvasir_stage", "kvasir_stop"  # from the coordinator
+RECORDS, DONE, FAILED = FROM_WORKERS = ("kvasir_records", "kvasir_done", "kvasir_failed")
+
+
+@dataclass(frozen=True, slots=True)
+class StageAssignment:
+    """One worker's part of a stage. Sent as a dictionary."""
+
+    scenario: str  # JSON
+    stage: str  # JSON
+    url: str
+    seed: int
+    worker: int  # sends requests number `worker`, `worker + num_workers`, and so on
+    num_workers: int
+    sample_size: int  # of the answers to check
+    now: float  # seconds since the run's start at which this was sent
+    at: float  # start of the stage, on the same clock
+
+
+@dataclass(frozen=True, slots=True)
+class StageDone:
+    """Result of one worker's part of a stage. Sent as a dictionary, after the last records."""
+
+    worker: int
+    started: float  # seconds since the run's start, as all times
+    sending_ended: float
+    drained: float
+    cpu_seconds: float
+    nice: int
+    sampled: tuple[SampledAnswer, ...]  # answers to check
+    population: int  # number of answers they were drawn from
+
+
+def clock_from(now: float) -> Callable[[], float]:
+    """Return the clock of a run whose time is `now`, in seconds since its start.
+
+    Each worker has its own: it begins with the time in a message, and so differs from the coordinator's by the delay of
+    the message. Lag and latency are differences of one worker's clock.
+    """
+    zero = time.perf_counter() - now
+    return lambda: time.perf_counter() - zero
+
 
 MAX_PAUSE_SECONDS = 5.0  # limit of a Retry-After that a rejected user obeys
 NO_ANSWER_PAUSE_SECONDS = 0.5  # otherwise an unreachable server would receive a thousand requests per second

@@ -6,9 +6,9 @@ from enum import StrEnum
 
 from loadtest.report.numbers import milliseconds, percent, rate
 from loadtest.results.figures import StageTotals, Totals
-from loadtest.results.occupancy import cached_share
 from loadtest.results.run_folder import MetricsSample, RunInfo
 from loadtest.results.thresholds import ExitCode, Thresholds, Verdict, interruption, not_answered_again
+from loadtest.results.timeline import cached_share
 from loadtest.results.totals import MAX_LAG_P99_MS, trials_of
 
 

@@ -22,8 +22,8 @@ from loadtest.report.drawing import (
 from loadtest.report.load_plots import stage_label
 from loadtest.results.figures import Totals
 from loadtest.results.run_folder import StageInfo
-from loadtest.results.samples import REST, SERVER_PHASES
 from loadtest.results.timeline import Timeline
+from loadtest.results.totals import REST, SERVER_PHASES
 
 _CHARACTER_WIDTH = 0.0068  # of a stage's name, as a part of the plot's
 

@@ -10,8 +10,8 @@ from loadtest.results.figures import Sample, StageTotals, Totals
 from loadtest.results.percentiles import Percentiles
 from loadtest.results.records import Outcome
 from loadtest.results.run_folder import AnswerCheckResult
-from loadtest.results.samples import REST, SERVER_PHASES
 from loadtest.results.thresholds import ERRORS
+from loadtest.results.totals import REST, SERVER_PHASES
 
 
 @dataclass(frozen=True, slots=True)

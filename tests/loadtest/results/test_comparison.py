@@ -8,10 +8,19 @@ import pytest
 from pydantic import JsonValue, TypeAdapter
 
 from loadtest.report.comparison_tables import marked_sentences
-from loadtest.report.write_comparison import write_comparison
-from loadtest.results.bootstrap import Durations, blocks_of, percentile, resampled_percentiles, resampled_rates
+from loadtest.report.write import write_comparison
 from loadtest.results.comparability import warnings_of, with_known_lengths
-from loadtest.results.comparison import Change, ComparedRun, Comparison, compare
+from loadtest.results.comparison import (
+    Change,
+    ComparedRun,
+    Comparison,
+    Durations,
+    blocks_of,
+    compare,
+    percentile,
+    resampled_percentiles,
+    resampled_rates,
+)
 from loadtest.results.objective import Objective
 from loadtest.results.run_folder import RunFolder
 from loadtest.results.totals import totals_of
