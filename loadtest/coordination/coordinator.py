@@ -296,7 +296,7 @@ class Coordinator:
     def _is_distributed(self) -> bool:
         return isinstance(self._runner, MasterRunner)
 
-    def _connected(self) -> set[str | None]:
+    def _connected(self) -> set[str]:
         assert isinstance(self._runner, MasterRunner)
         return {client.id for client in self._runner.clients.all if client.state != "missing"}
 

@@ -189,8 +189,8 @@ class _StagePart:
         self._num_recorded = 0
         self._flusher: gevent.Greenlet | None = None
         # When this worker's requests are due, from the start of the stage.
-        times = [] if stage.is_closed else arrival_times(stage, assignment.seed)
-        self._times = [float(at) for at in times[assignment.worker :: assignment.num_workers]]
+        times: list[float] = [] if stage.is_closed else arrival_times(stage, assignment.seed).tolist()
+        self._times = times[assignment.worker :: assignment.num_workers]
         self._next = self._request(0)
         # Garbage collection must not scan all that exists already while requests are due.
         gc.collect()

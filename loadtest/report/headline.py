@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from loadtest.report.numbers import milliseconds, percent, rate
+from loadtest.report.tables import milliseconds, percent, rate
 from loadtest.results.figures import StageTotals, Totals
 from loadtest.results.run_folder import MetricsSample, RunInfo
 from loadtest.results.thresholds import ExitCode, Thresholds, Verdict, interruption, not_answered_again

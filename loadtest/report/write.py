@@ -10,13 +10,10 @@ from markupsafe import Markup
 from pydantic import TypeAdapter
 
 from loadtest.report.comparison_plots import comparison_plots
-from loadtest.report.comparison_tables import comparison_tables
 from loadtest.report.drawing import Plot, house_style
 from loadtest.report.headline import Line, facts_of, headline_of, objective_sentence
-from loadtest.report.load_plots import load_plots
-from loadtest.report.request_plots import request_plots
-from loadtest.report.server_plots import phases_plot, timeline_plot
-from loadtest.report.tables import Table, tables_of
+from loadtest.report.run_plots import load_plots, phases_plot, request_plots, timeline_plot
+from loadtest.report.tables import Table, comparison_tables, tables_of
 from loadtest.results.comparison import Comparison, compare
 from loadtest.results.figures import Totals, to_json
 from loadtest.results.records import Record
