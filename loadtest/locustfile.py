@@ -1,10 +1,10 @@
 """Scenarios in Locust: `locust -f loadtest/locustfile.py --headless -H http://127.0.0.1:8000 --scenario steady`.
 
 Without --headless the same options are in the form of Locust's web page. With --master and --worker, or --processes,
-several processes send. The number of Locust's users has no effect; the scenario defines what is sent.
+several processes send. The scenario decides the number of Locust's users.
 
 Importing locust patches the standard library. `loadtest.cli.run` therefore starts this file in a process of its own,
-and no other process imports `coordination.coordinator`, `.worker`, `.worker_group` or `sending.exchange`.
+and no other process imports `coordination.coordinator`, `.worker` or `sending.exchange`.
 """
 
 import logging
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import gevent
 from gevent.queue import Queue
-from locust import User, events, task
+from locust import events
 from locust.argument_parser import LocustArgumentParser
 from locust.env import Environment
 from locust.runners import MasterRunner, WorkerRunner
@@ -24,25 +24,16 @@ from locust.runners import MasterRunner, WorkerRunner
 # Locust puts the folder of this file on the path; the package is named from the folder above.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from loadtest.coordination.coordinator import Coordinator, Plan
+from loadtest.coordination.coordinator import CoordinationFailed, Coordinator, Plan, StageShape
 from loadtest.coordination.machine import be_urgent
-from loadtest.coordination.messages import FROM_WORKERS
-from loadtest.coordination.worker import Worker
-from loadtest.coordination.worker_group import CoordinationFailed
+from loadtest.coordination.worker import FROM_WORKERS, ScenarioUser, Worker
 from loadtest.results.thresholds import Thresholds
 from loadtest.workload.requests import with_corpus_digest
 from loadtest.workload.scenario import Scenario, load_scenario, scenario_names
 
+__all__ = ["ScenarioUser", "StageShape"]  # what Locust takes from this file
+
 _LONGEST_END_SECONDS = 90.0
-
-
-class PlaceholderUser(User):
-    """The user class that Locust requires. `loadtest.coordination.worker` sends the requests."""
-
-    @task
-    def wait(self) -> None:
-        """Do nothing."""
-        gevent.sleep(3600)
 
 
 class LoadTest:

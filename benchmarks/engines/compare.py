@@ -69,7 +69,7 @@ def main(
     ] = 1800,
     output: Annotated[Path, typer.Option(help="folder of results and converted models")] = OUTPUT,
 ) -> None:
-    """Measure, and write comparison.json, comparison.md, speed.png and ratios.png."""
+    """Measure, and write comparison.json and comparison.md."""
     output = output.resolve()  # workers and conversions run elsewhere
     engines = select_engines(engine)
     chosen = select(WORKLOAD_NAMES, workload, "-")
@@ -146,11 +146,8 @@ def _text_bundle(model: Model, conversions: Conversions) -> Bundle:
 
 
 def _write(comparison: Comparison, folder: Path) -> None:
-    from benchmarks.engines.plots import draw
-
     (folder / "comparison.json").write_text(comparison.model_dump_json(indent=2) + "\n", "utf-8")
     (folder / "comparison.md").write_text(render(comparison), "utf-8")
-    draw(comparison, folder)
 
 
 if __name__ == "__main__":

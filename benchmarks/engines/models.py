@@ -61,7 +61,7 @@ class Conversions:
         """Return the checkpoint in Marian's own format."""
         checkpoint = checkpoint_of(model)
         name = f"{model.name}-marian-{digest_of(checkpoint)}"
-        return self._make(name, ["benchmarks.engines.marian_format", str(checkpoint)], [])
+        return self._make(name, ["kvasir", "export", str(checkpoint)], ["--to", "marian"])
 
     def opus_size(self) -> Path:
         """Return a random checkpoint of OPUS-MT's size."""

@@ -6,7 +6,7 @@
 CHECKPOINT is a local Marian checkpoint and BUNDLE its float32 export. Sentences are the first column of the files, or
 the second. Different answers are printed with their scores. If the scores agree to 1e-4 it is a tie decided by
 rounding, otherwise a mistake; the exit code is then 1. `--family` makes random models of odd sizes; see
-benchmarks.quality.random_models. `--family all` takes every family.
+tests.model.families.hugging_face.random_models. `--family all` takes every family.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,17 @@ import typer
 from transformers import MarianMTModel, MarianTokenizer
 
 from benchmarks.in_process import InProcessEngine
-from benchmarks.quality.random_models import compare_families
-from benchmarks.quality.reference_answers import SETTINGS, own_answer, reference_answers, report, within_limits
 from benchmarks.workloads import read_lines, target_language
 from bundle.loading import load_bundle
 from server.text.tokenizers.registry import open_tokenizer
+from tests.model.families.hugging_face.random_models import compare_families
+from tests.model.families.hugging_face.reference_answers import (
+    SETTINGS,
+    own_answer,
+    reference_answers,
+    report,
+    within_limits,
+)
 
 
 def main(

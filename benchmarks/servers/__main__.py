@@ -17,10 +17,9 @@ from pathlib import Path
 
 from benchmarks.paths import ROOT
 from benchmarks.servers.compare import ComparisonOptions, compare
-from benchmarks.servers.results import Comparison, to_json
+from benchmarks.servers.results import Comparison, render, to_json
 from benchmarks.servers.rounds import Procedure
 from benchmarks.servers.server_kinds import NAMES, Material
-from benchmarks.servers.table import render
 from loadtest.coordination.machine import machine_info, versions
 from loadtest.results.run_folder import RECORDS_FILE
 from loadtest.workload.scenario import Scenario, ScenarioInvalid, load_scenario
@@ -58,17 +57,12 @@ def main(words: Sequence[str] | None = None) -> int:
             bundle=Path(chosen.bundle).resolve(),
             folder=out / "models",
             source=scenario.workload.source,
-            target=scenario.workload.target,
             beam_size=chosen.beam_size,
-            libretranslate=Path(chosen.libretranslate).absolute() if chosen.libretranslate else None,
-            slimt=Path(chosen.slimt).absolute() if chosen.slimt else None,
             kvasir_flags=shlex.split(chosen.kvasir_flags),
         ),
         servers=names,
-        protocol=chosen.protocol,
         settings=settings,
         is_tuning=chosen.tune,
-        num_answers=chosen.answers,
         seed=chosen.seed,
         out=out,
     )
@@ -121,22 +115,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--beam-size", type=int, choices=[1, 4], default=None, help="beam size of all requests; 1 is greedy"
     )
-    parser.add_argument(
-        "--protocol",
-        choices=["native", "libretranslate"],
-        default=None,
-        help="protocol for all servers; default: each server's own",
-    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--tune", action=argparse.BooleanOptionalAction, default=True, help="try settings of the other servers"
     )
     parser.add_argument("--settings", default=None, help="settings.json of an earlier comparison, instead of tuning")
-    parser.add_argument(
-        "--answers", type=int, default=200, help="number of texts whose translations are compared; 0 disables it"
-    )
-    parser.add_argument("--libretranslate", default=None, help="path of its program, in its own environment")
-    parser.add_argument("--slimt", default=None, help="an interpreter with slimt 0.1.0")
     parser.add_argument("--kvasir-flags", default="", help='additional flags of kvasir serve: "--max-rows 32"')
     return parser
 

@@ -1,23 +1,21 @@
-"""HTTP application of the other servers: the parts of Kvasir's and LibreTranslate's protocols that a load test uses."""
+"""HTTP application of the other servers: the part of Kvasir's protocol that a load test uses."""
 
 import argparse
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import Literal
 
 import uvicorn
-from fastapi import FastAPI, HTTPException
+from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from benchmarks.servers.batching import BatchOptions, BatchQueue, Engine, QueueFull
-from benchmarks.servers.pieces import Pieces, Tokenizer
-from benchmarks.servers.sentences import join, split
+from benchmarks.servers.texts import Pieces, Tokenizer, join, split
 
 MAX_BEAM_SIZE = 8
-DEFAULT_BEAM_SIZE = 4  # of Kvasir and of LibreTranslate
+DEFAULT_BEAM_SIZE = 4  # of Kvasir
 WARM_UP = ("Good morning.", "Where is the station, and when does the next train leave?")
 
 
@@ -30,19 +28,6 @@ class TranslateBody(BaseModel):
     source: str | None = None
     target: str | None = None
     beam_size: int | None = Field(None, ge=1, le=MAX_BEAM_SIZE)
-    # Answers of random weights do not end. These limits are those of slimt, which has no others.
-    max_length_ratio: Literal[1] | None = None
-    max_repetitions: Literal[0] | None = None
-
-
-class LibreTranslateBody(BaseModel):
-    """Request in LibreTranslate's protocol."""
-
-    q: str | list[str]
-    source: str = ""
-    target: str = ""
-    format: str = "text"
-    api_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +49,11 @@ class Service:
         options: BatchOptions,
         language: str = "en",
         default_beam_size: int = DEFAULT_BEAM_SIZE,
-        *,
-        limits_to_source_length: bool = False,
     ) -> None:
         self._tokenizer = tokenizer
         self._language = language
         self.default_beam_size = default_beam_size
         """Beam size of requests without one."""
-        self.limits_to_source_length = limits_to_source_length
-        """Whether the engine always decodes at most as many tokens as the source has."""
         self.queue = BatchQueue(engine, options)
 
     async def translate(self, texts: list[str], beam_size: int | None = None) -> list[Translated]:
@@ -114,16 +95,8 @@ def create_app(service: Service) -> FastAPI:
     @app.post("/v1/translate")
     async def translate(body: TranslateBody) -> JSONResponse:
         texts = [body.text] if isinstance(body.text, str) else body.text
-        if service.limits_to_source_length != (body.max_length_ratio == 1 and body.max_repetitions == 0):
-            raise HTTPException(422, "the engine has other limits of lengths")
         done = await service.translate(texts, body.beam_size)
         return JSONResponse({"translations": [asdict(translated) for translated in done]})
-
-    @app.post("/translate")
-    async def libretranslate(body: LibreTranslateBody) -> JSONResponse:
-        done = await service.translate([body.q] if isinstance(body.q, str) else body.q)
-        texts = [translated.text for translated in done]
-        return JSONResponse({"translatedText": texts[0] if isinstance(body.q, str) else texts})
 
     @app.get("/health/ready")
     async def ready() -> JSONResponse:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from benchmarks.servers.pieces import Pieces
+from benchmarks.servers.texts import Pieces
 
 Deliver = Callable[[int, Pieces], None]
 

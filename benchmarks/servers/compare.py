@@ -1,4 +1,4 @@
-"""A comparison of servers: start and tune them, compare their answers, run the rounds, write the reports."""
+"""A comparison of servers: start and tune them, run the rounds, write the reports."""
 
 import json
 import time
@@ -7,37 +7,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.progress import log_progress
-from benchmarks.servers.answers import agreement, texts_of, translations
-from benchmarks.servers.interleaved_runs import InterleavedRuns
-from benchmarks.servers.loads import requests_for
-from benchmarks.servers.merging import merged
-from benchmarks.servers.process import Launch, ServerFailed, ServerProcess
 from benchmarks.servers.results import Comparison, ServerFound
-from benchmarks.servers.rounds import Procedure, ServerUnderTest, run_rounds
-from benchmarks.servers.server_kinds import Material, Protocol, ServerKind, server_kind
-from benchmarks.servers.tuning import Effort, Tuned, capacity, tune
+from benchmarks.servers.rounds import Procedure, ServerUnderTest, merged, run_rounds
+from benchmarks.servers.running import InterleavedRuns
+from benchmarks.servers.server_kinds import Launch, Material, ServerFailed, ServerKind, server_kind
+from benchmarks.servers.tuning import Effort, Tuned, capacity, requests_for, tune
 from loadtest.cli.run import LoadTestFailed
-from loadtest.report.write_comparison import write_comparison
+from loadtest.report.write import write_comparison
 from loadtest.workload.scenario import Scenario, ScenarioInvalid
 
 TUNING_SHARE = 0.4  # of the time limit
-SEARCHES = (1, 4)  # beam sizes in which answers are compared
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonOptions:
-    """Options of a comparison. Servers with an entry in `settings` are not tuned.
-
-    `protocol` applies to all servers; None selects each server's own.
-    """
+    """Options of a comparison. Servers with an entry in `settings` are not tuned."""
 
     scenario: Scenario
     material: Material
     servers: Sequence[str]
-    protocol: Protocol | None
     settings: Mapping[str, Mapping[str, str]]
     is_tuning: bool
-    num_answers: int
     seed: int
     out: Path
 
@@ -56,9 +46,6 @@ def compare(options: ComparisonOptions, procedure: Procedure, comparison: Compar
                 servers.append(server)
             log_progress("settings")
             _choose_settings(interleaved, servers, options, procedure)
-            if options.num_answers:
-                log_progress("answers")
-                _compare_answers(interleaved, servers, options, comparison)
             log_progress("rounds")
             rounds = run_rounds(interleaved, [one for one in servers if one.is_active], procedure)
             comparison.notes.append(f"{rounds} of {procedure.rounds} rounds within the time limit.")
@@ -71,15 +58,12 @@ def _prepared(name: str, options: ComparisonOptions) -> ServerUnderTest:
     """Return a server that can be started, or one with the reason why it cannot."""
     try:
         kind = server_kind(name, options.material)
-        protocol = options.protocol or kind.protocol
-        if kind.protocol == "libretranslate" and protocol != kind.protocol:
-            raise ServerFailed("it supports only its own protocol")
-        requests = requests_for(options.scenario, protocol, options.material.beam_size)
+        requests = requests_for(options.scenario, options.material.beam_size)
     except (ServerFailed, ScenarioInvalid) as failure:
         log_progress(f"  {name} is excluded: {failure}")
-        unavailable = ServerKind(name, "native", _never, {})
-        return ServerUnderTest(unavailable, options.scenario, ServerFound(name, "native", not_run=str(failure)))
-    return ServerUnderTest(kind, requests, ServerFound(name, protocol))
+        unavailable = ServerKind(name, _never, {})
+        return ServerUnderTest(unavailable, options.scenario, ServerFound(name, not_run=str(failure)))
+    return ServerUnderTest(kind, requests, ServerFound(name))
 
 
 def _never(_: Mapping[str, str]) -> Launch:
@@ -121,38 +105,6 @@ def _choose_settings(
         found.settings, found.capacity, found.tried = tuned.settings, tuned.capacity, tuned.tried
         log_progress(f"  {kind.name}: {tuned.capacity:.1f} requests/s in closed loops")
     (options.out / "settings.json").write_text(json.dumps(chosen, indent=2) + "\n", "utf-8")
-
-
-def _compare_answers(
-    interleaved: InterleavedRuns, servers: Sequence[ServerUnderTest], options: ComparisonOptions, comparison: Comparison
-) -> None:
-    texts = texts_of(options.scenario, options.seed, options.num_answers)
-    try:
-        reference = _reference(options, texts)
-    except (ServerFailed, OSError, ValueError) as failure:
-        comparison.notes.append(f"Answers were not compared: {failure}")
-        return
-    for server in servers:
-        if not server.is_active:
-            continue
-        kind, found = server.kind, server.found
-        sizes = SEARCHES if kind.protocol == "native" else (options.material.beam_size or 4,)
-        try:
-            process = interleaved.start(kind, found.settings)
-            for beam_size in sizes:
-                answers = translations(process.url, kind.protocol, texts, beam_size, options.scenario)
-                found.agreements.append(agreement(beam_size, answers, reference[beam_size]))
-            process.pause()
-        except (ServerFailed, OSError, ValueError) as failure:
-            found.not_run = str(failure)
-
-
-def _reference(options: ComparisonOptions, texts: Sequence[str]) -> dict[int, list[str]]:
-    """Return the answers of Hugging Face in float32 by beam size, without a limit on lengths."""
-    kind = server_kind("huggingface", options.material)
-    settings = {"dtype": "float32", "target-factor": "0"}
-    with ServerProcess(kind.launch(settings), options.out / "logs" / "reference.log") as process:
-        return {size: translations(process.url, "native", texts, size, options.scenario) for size in SEARCHES}
 
 
 def _write_runs(servers: Sequence[ServerUnderTest], out: Path) -> None:

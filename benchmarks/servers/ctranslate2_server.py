@@ -7,7 +7,7 @@ import ctranslate2
 
 from benchmarks.servers.application import Service, add_token_limits, arguments, serve
 from benchmarks.servers.batching import BatchOptions, Deliver
-from benchmarks.servers.pieces import Pieces, TargetLimit, Tokenizer
+from benchmarks.servers.texts import Pieces, TargetLimit, Tokenizer
 
 
 class CTranslate2Engine:

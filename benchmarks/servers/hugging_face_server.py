@@ -9,7 +9,7 @@ from transformers import MarianMTModel
 
 from benchmarks.servers.application import Service, add_token_limits, arguments, serve
 from benchmarks.servers.batching import BatchOptions, Deliver
-from benchmarks.servers.pieces import END, PADDING, UNKNOWN, Pieces, TargetLimit, Tokenizer
+from benchmarks.servers.texts import END, PADDING, UNKNOWN, Pieces, TargetLimit, Tokenizer
 
 
 class HuggingFaceEngine:

@@ -1,16 +1,56 @@
-"""Tuning: search for a server's settings with the best goodput."""
+"""Loads of a comparison, and the search for a server's settings with the best goodput."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.progress import log_progress
-from benchmarks.servers.interleaved_runs import InterleavedRuns, describe
-from benchmarks.servers.loads import at_rate, closed_loop, ramp
+from benchmarks.servers.running import InterleavedRuns, describe
 from benchmarks.servers.server_kinds import ServerKind, Settings
 from loadtest.results.run_folder import RunFolder
 from loadtest.results.totals import totals
-from loadtest.workload.scenario import Scenario
+from loadtest.workload.scenario import Scenario, ScenarioInvalid, Search, Stage
+
+
+def requests_for(scenario: Scenario, beam_size: int | None) -> Scenario:
+    """Return a scenario with the same kinds of request, all with the beam size if given.
+
+    Its stages are replaced later. Raises `ScenarioInvalid` for a protocol that the other servers do not have.
+    """
+    for kind in scenario.kinds:
+        if kind.protocol != "native":
+            raise ScenarioInvalid(f"the other servers do not support the protocol {kind.protocol} of kind {kind.name}")
+    kinds = [kind.model_copy(update={"beam_size": beam_size or kind.beam_size}) for kind in scenario.kinds]
+    # A scenario needs stages or a search; the search is a placeholder.
+    return scenario.model_copy(update={"kinds": tuple(kinds), "search": Search(), "stages": ()})
+
+
+def closed_loop(requests: Scenario, users: int, seconds: float, warm_up_seconds: float) -> Scenario:
+    """Return a closed loop of that many users: it measures capacity, whatever the latency."""
+    return _of_one(requests, Stage(name="closed loop", users=users, seconds=seconds, warm_up_seconds=warm_up_seconds))
+
+
+def ramp(requests: Scenario, lowest: float, highest: float, seconds: float) -> Scenario:
+    """Return a ramp from the lowest to the highest rate."""
+    return _of_one(requests, Stage(name="ramp", rate=lowest, ramp_to=highest, seconds=seconds))
+
+
+def at_rate(requests: Scenario, name: str, rate: float, seconds: float, warm_up_seconds: float) -> Scenario:
+    """Return a stage with a constant rate."""
+    return _of_one(requests, Stage(name=name, rate=rate, seconds=seconds, warm_up_seconds=warm_up_seconds))
+
+
+def search(requests: Scenario, start_rate: float, factor: float, bisections: int, seconds: float) -> Scenario:
+    """Return a search for the knee."""
+    settings = Search(
+        start_rate=start_rate, factor=factor, bisections=bisections, seconds=seconds, warm_up_seconds=seconds / 5
+    )
+    return requests.model_copy(update={"search": settings, "stages": ()})
+
+
+def _of_one(requests: Scenario, stage: Stage) -> Scenario:
+    return requests.model_copy(update={"search": None, "stages": (stage,)})
+
 
 USERS = 32  # enough to saturate each of these servers
 RAMP = (0.1, 1.3)  # shares of the capacity: from idle to overload

@@ -6,13 +6,12 @@ from pathlib import Path
 
 from loadtest.cli.run import RunOptions, run_scenario
 from loadtest.report.headline import headline_of
-from loadtest.report.write import write_report
-from loadtest.report.write_comparison import write_comparison
+from loadtest.report.write import write_comparison, write_report
 from loadtest.results.figures import StageTotals, Totals, from_json
-from loadtest.results.occupancy import cached_share
 from loadtest.results.records import Outcome
 from loadtest.results.run_folder import RunFolder, RunInfo
 from loadtest.results.thresholds import NO_THRESHOLDS, Thresholds, Verdict
+from loadtest.results.timeline import cached_share
 from loadtest.workload.scenario import Scenario, load_scenario, scenario_names
 
 RUNS_FOLDER = Path("loadtest-runs")

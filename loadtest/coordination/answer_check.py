@@ -14,8 +14,7 @@ from hashlib import sha256
 from loadtest.results.records import answer_digest
 from loadtest.results.run_folder import AnswerCheckResult, Difference
 from loadtest.sending.addresses import Address
-from loadtest.sending.protocols.protocol import WrongAnswer
-from loadtest.sending.protocols.registry import protocol
+from loadtest.sending.protocols import WrongAnswer, protocol
 from loadtest.workload.requests import TextRequest, request_sequence
 from loadtest.workload.scenario import Scenario
 
@@ -124,9 +123,7 @@ class _IdleServer:
         if response.status != 200:
             return f"HTTP {response.status}"
         try:
-            return module.read_answer(
-                body, {name.lower(): value for name, value in response.getheaders()}, request
-            ).texts
+            return module.read_answer(body, request).texts
         except WrongAnswer as wrong:
             return str(wrong)
 

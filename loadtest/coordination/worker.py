@@ -1,4 +1,4 @@
-"""A worker: prepares its part of a stage's requests, sends them on time and reports their records.
+"""A worker: the requests that Locust's users in this process send, and their records.
 
 Each worker process of a distributed test has one, and so does the only process of a local test. It exchanges Locust's
 messages with the coordinator in both cases.
@@ -7,45 +7,92 @@ messages with the coordinator in both cases.
 import gc
 import os
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 
 import gevent
 from gevent.event import Event
 from gevent.pool import Group
+from locust import User, task
 from locust.env import Environment
 
 from loadtest.coordination.answer_check import AnswerSample, SampledAnswer
-from loadtest.coordination.messages import (
-    CLOCK,
-    CLOCK_READ,
-    DONE,
-    FAILED,
-    GO,
-    PREPARE,
-    PREPARED,
-    RECORDS,
-    STOP,
-    StageAssignment,
-    StageDone,
-    assignment_of,
-)
-from loadtest.results.clock import RunClock
 from loadtest.results.records import Outcome, Record
 from loadtest.sending.addresses import address_of
-from loadtest.sending.closed_loop import run_user
 from loadtest.sending.connections import Connections
 from loadtest.sending.exchange import MAX_ANSWER_SECONDS, Place, Prepared, perform, prepared
-from loadtest.sending.open_loop import dispatch
 from loadtest.workload.arrivals import arrival_times
 from loadtest.workload.requests import request_sequence
 from loadtest.workload.scenario import Scenario, Stage
 
+STAGE, STOP = "kvasir_stage", "kvasir_stop"  # from the coordinator
+RECORDS, DONE, FAILED = FROM_WORKERS = ("kvasir_records", "kvasir_done", "kvasir_failed")
+
+
+@dataclass(frozen=True, slots=True)
+class StageAssignment:
+    """One worker's part of a stage. Sent as a dictionary."""
+
+    scenario: str  # JSON
+    stage: str  # JSON
+    url: str
+    seed: int
+    worker: int  # sends requests number `worker`, `worker + num_workers`, and so on
+    num_workers: int
+    sample_size: int  # of the answers to check
+    now: float  # seconds since the run's start at which this was sent
+    at: float  # start of the stage, on the same clock
+
+
+@dataclass(frozen=True, slots=True)
+class StageDone:
+    """Result of one worker's part of a stage. Sent as a dictionary, after the last records."""
+
+    worker: int
+    started: float  # seconds since the run's start, as all times
+    sending_ended: float
+    drained: float
+    cpu_seconds: float
+    nice: int
+    sampled: tuple[SampledAnswer, ...]  # answers to check
+    population: int  # number of answers they were drawn from
+
+
+def clock_from(now: float) -> Callable[[], float]:
+    """Return the clock of a run whose time is `now`, in seconds since its start.
+
+    Each worker has its own: it begins with the time in a message, and so differs from the coordinator's by the delay of
+    the message. Lag and latency are differences of one worker's clock.
+    """
+    zero = time.perf_counter() - now
+    return lambda: time.perf_counter() - zero
+
+
+MAX_PAUSE_SECONDS = 5.0  # limit of a Retry-After that a rejected user obeys
+NO_ANSWER_PAUSE_SECONDS = 0.5  # otherwise an unreachable server would receive a thousand requests per second
 _DRAIN_SECONDS = MAX_ANSWER_SECONDS + 5.0
+_MIN_HEAD_START_SECONDS = 0.05
 _MAX_HELD_RECORDS = 5000  # above this, records are reported in batches while requests are sent
 _BATCH = 50  # writing a batch takes about 2 ms, in which no request is sent
-_MAX_PREPARED = 20_000  # takes a few seconds and about 20 MB
-_PREPARED_AT_ONCE = 50  # then other greenlets run: a master drops a worker without heartbeats
+
+
+class ScenarioUser(User):
+    """Locust's user. In an open loop one of each worker sends every arrival on time, without waiting for answers.
+
+    In a closed loop a stage has many, each of which waits for its answer before it sends the next request.
+    """
+
+    worker: "Worker"
+    _pause = 0.0
+
+    @task
+    def send(self) -> None:
+        """Send the next request of the current stage."""
+        self._pause = self.worker.take_turn(self)
+
+    def wait_time(self) -> float:
+        """Return the seconds until the next arrival, or the pause of a rejected user."""
+        return self._pause
 
 
 class Worker:
@@ -54,41 +101,22 @@ class Worker:
     def __init__(self, environment: Environment) -> None:
         assert environment.runner is not None
         self._environment = environment
-        self._runner = environment.runner
+        self._send_message: Callable[[str, dict[str, object]], None] = environment.runner.send_message
         self._connections: tuple[str, Connections] | None = None
-        self._stage: _WorkerStage | None = None
-        for message, listener in (
-            (PREPARE, self._on_prepare),
-            (CLOCK, self._on_clock),
-            (GO, self._on_go),
-            (STOP, self._on_stop),
-        ):
-            self._runner.register_message(message, lambda environment, msg, listener=listener: listener(msg.data))
+        self._stage: _StagePart | None = None
+        self._is_sending = Event()
+        ScenarioUser.worker = self
+        environment.runner.register_message(STAGE, lambda environment, msg: self._begin(msg.data))
+        environment.runner.register_message(STOP, lambda environment, msg: self.interrupt())
 
-    def _on_prepare(self, data: dict[str, object]) -> None:
-        self._begin(self._prepare, assignment_of(data))
-
-    def _on_clock(self, data: dict[str, float]) -> None:
-        self._runner.send_message(CLOCK_READ, {"asked": data["asked"], "read": time.perf_counter()})
-
-    def _on_go(self, data: dict[str, float]) -> None:
+    def take_turn(self, user: object) -> float:
+        """Send the next request that is due and return the seconds until the user's next turn; wait between stages."""
+        self._is_sending.wait()
         assert self._stage is not None
-        self._begin(self._stage.run, data["at"], RunClock(data["clock_zero"]))
-
-    def _begin(self, what: Callable[..., None], *arguments: object) -> None:
-        """Call it in a greenlet. A failure is reported to the coordinator, which would otherwise wait forever."""
-        greenlet = gevent.spawn(what, *arguments)
-        greenlet.link_exception(lambda failed: self._runner.send_message(FAILED, {"reason": f"{failed.exception}"}))
-
-    def _prepare(self, assignment: StageAssignment) -> None:
-        try:
-            if self._connections is None or self._connections[0] != assignment.url:
-                self._connections = assignment.url, Connections(address_of(assignment.url))
-            self._stage = _WorkerStage(assignment, self._connections[1], self._runner.send_message, self._show)
-        except (ValueError, OSError) as error:  # an unknown host or a missing file
-            self._runner.send_message(FAILED, {"reason": f"{error}"})
-        else:
-            self._stage.prepare()
+        pause = self._stage.take_turn(user)
+        if pause is None:
+            self._is_sending.clear()
+        return pause or 0.0
 
     def interrupt(self) -> bool:
         """End the current stage after the answers in flight. Return False if there is none."""
@@ -97,12 +125,26 @@ class Worker:
         self._stage.stopped.set()
         return True
 
-    def _on_stop(self, _data: object) -> None:
-        if self._stage is not None:
-            self._stage.stopped.set()
+    def _begin(self, data: dict[str, object]) -> None:
+        """Run a stage in a greenlet. A failure is reported to the coordinator, which would otherwise wait forever."""
+        assignment = StageAssignment(**data)  # type: ignore[arg-type]  # made by asdict
+        greenlet = gevent.spawn(self._run, assignment, clock_from(assignment.now))
+        greenlet.link_exception(lambda failed: self._send_message(FAILED, {"reason": f"{failed.exception}"}))
+
+    def _run(self, assignment: StageAssignment, clock: Callable[[], float]) -> None:
+        try:
+            if self._connections is None or self._connections[0] != assignment.url:
+                self._connections = assignment.url, Connections(address_of(assignment.url))
+            stage = _StagePart(assignment, self._connections[1], clock, self._send_message, self._show)
+        except (ValueError, OSError) as error:  # an unknown host or a missing file
+            self._send_message(FAILED, {"reason": f"{error}"})
+            return
+        self._stage = stage
+        self._is_sending.set()
+        stage.finish()
 
     def _show(self, record: Record) -> None:
-        """Show a record on Locust's web page and in its table; totals are not computed from them."""
+        """Count a record in Locust's statistics, for its web page; reports are not computed from them."""
         if record.finished is None:
             return
         is_fine = record.outcome in (Outcome.ANSWERED, Outcome.HUNG_UP)
@@ -116,68 +158,66 @@ class Worker:
         )
 
 
-class _WorkerStage:
+class _StagePart:
     """One worker's part of a stage."""
 
     def __init__(
         self,
         assignment: StageAssignment,
         connections: Connections,
+        clock: Callable[[], float],
         send_message: Callable[[str, dict[str, object]], None],
         show: Callable[[Record], None],
     ) -> None:
         self.stopped = Event()
         self.is_over = False
+        self._is_all_sent = Event()
         self._assignment = assignment
-        self._stage = Stage.model_validate_json(assignment.stage)
-        self._scenario = Scenario.model_validate_json(assignment.scenario)
+        self._stage = stage = Stage.model_validate_json(assignment.stage)
+        scenario = Scenario.model_validate_json(assignment.scenario)
+        self._sequence = request_sequence(scenario, assignment.seed, stage.name)
         self._address = address_of(assignment.url)
         self._connections = connections
+        self._clock = clock
         self._send_message = send_message
         self._show = show
-        self._clock = RunClock(0.0)  # `run` receives the run's clock
         self._sample = AnswerSample(assignment.sample_size, assignment.seed)
-        self._sequence = request_sequence(self._scenario, assignment.seed, self._stage.name)
-        self._times: list[float] = []  # when this worker's requests are due, from the start of the stage
-        self._prepared: list[Prepared] = []
+        self._in_flight = Group()
+        self._users: dict[object, int] = {}
         self._records: list[Record] = []
         self._num_begun = 0
         self._num_recorded = 0
         self._flusher: gevent.Greenlet | None = None
-
-    def prepare(self) -> None:
-        """Prepare the requests of an open-loop stage, so that they only need to be sent."""
-        if not self._stage.is_closed:
-            assignment = self._assignment
-            times = arrival_times(self._stage, assignment.seed)
-            self._times = times[assignment.worker :: assignment.num_workers].tolist()
-            for index in range(min(len(self._times), _MAX_PREPARED)):
-                self._prepared.append(self._request(assignment.worker + index * assignment.num_workers))
-                if index % _PREPARED_AT_ONCE == 0:
-                    gevent.sleep(0)
-        self._send_message(PREPARED, {"worker": self._assignment.worker})
-
-    def run(self, started: float, clock: RunClock) -> None:
-        """Send from `started` on the run's clock, wait for the answers, and report the end of the stage."""
-        self._clock = clock
-        # Garbage collection must not scan the prepared requests while requests are due.
+        # When this worker's requests are due, from the start of the stage.
+        times: list[float] = [] if stage.is_closed else arrival_times(stage, assignment.seed).tolist()
+        self._times = times[assignment.worker :: assignment.num_workers]
+        self._next = self._request(0)
+        # Garbage collection must not scan all that exists already while requests are due.
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 50, 1000)
-        cpu_before = _cpu_seconds()
-        ends = started + self._stage.seconds
-        in_flight = Group()
-        self._wait_until(started)
-        if self._stage.is_closed:
-            self._start_users(in_flight, ends)
-        else:
-            dispatch(self._arrivals(started), self._send, self._clock, self.stopped, in_flight)
-        self._wait_until(ends)
-        sending_ended = min(self._clock(), ends)
-        in_flight.join(timeout=_DRAIN_SECONDS)
-        in_flight.kill()
+        self._cpu_before = _cpu_seconds()
+        self._started = max(assignment.at, clock() + _MIN_HEAD_START_SECONDS)
+        self._ends = self._started + stage.seconds
+
+    def take_turn(self, user: object) -> float | None:
+        """Send the next request if it is due, and return the seconds until the next; None if no other will be due."""
+        if self.stopped.is_set() or self._is_all_sent.is_set():
+            return None
+        return self._send_in_closed_loop(user) if self._stage.is_closed else self._send_arrival()
+
+    def finish(self) -> None:
+        """Wait until all is sent and answered, and report the end of the stage."""
+        self.stopped.wait(max(self._ends - self._clock(), 0.0))
+        if not self._stage.is_closed:
+            gevent.wait([self._is_all_sent, self.stopped], timeout=_DRAIN_SECONDS, count=1)
+            if not (self._is_all_sent.is_set() or self.stopped.is_set()):
+                raise RuntimeError("Locust gave this worker no user, so that its requests were not sent")
+        sending_ended = min(self._clock(), self._ends)
+        self._in_flight.join(timeout=_DRAIN_SECONDS)
+        self._in_flight.kill()
         drained = self._clock()
-        cpu_seconds = _cpu_seconds() - cpu_before
+        cpu_seconds = _cpu_seconds() - self._cpu_before
         gc.unfreeze()
         if self._flusher is not None:
             self._flusher.join()
@@ -187,6 +227,7 @@ class _WorkerStage:
             raise RuntimeError(f"{lost} requests have no record: a defect of the load test; see the traceback")
         done = StageDone(
             worker=self._assignment.worker,
+            started=self._started,
             sending_ended=sending_ended,
             drained=drained,
             cpu_seconds=cpu_seconds,
@@ -197,37 +238,43 @@ class _WorkerStage:
         self.is_over = True
         self._send_message(DONE, asdict(done))
 
-    def _start_users(self, in_flight: Group, ends: float) -> None:
-        num_users = self._stage.users or 0
-        for user in range(self._assignment.worker, num_users, self._assignment.num_workers):
-            in_flight.spawn(
-                run_user,
-                user,
-                num_users,
-                self._request,
-                lambda what, user=user: self._send(what, None, user),
-                lambda: ends - self._clock(),
-                self.stopped,
-            )
+    def _send_arrival(self) -> float | None:
+        index = self._num_begun
+        if index < len(self._times):
+            due = self._started + self._times[index]
+            if (wait := due - self._clock()) > 0:
+                return wait
+            self._start(self._next, due, None)
+            gevent.sleep(0)  # sends it before the next one is prepared
+            index += 1
+        if index >= len(self._times):
+            self._is_all_sent.set()
+            return None
+        self._next = self._request(index)
+        return max(self._started + self._times[index] - self._clock(), 0.0)
 
-    def _arrivals(self, started: float) -> Iterator[tuple[float, Prepared]]:
-        """Yield the requests with their instants. Those beyond `_MAX_PREPARED` are prepared while the stage runs."""
-        assignment = self._assignment
-        for index, offset in enumerate(self._times):
-            ready = index < len(self._prepared)
-            what = self._prepared[index] if ready else self._request(assignment.worker + index * assignment.num_workers)
-            yield started + offset, what
+    def _send_in_closed_loop(self, user: object) -> float | None:
+        now = self._clock()
+        if now >= self._ends:
+            return None
+        if now < self._started:
+            return self._started - now
+        place = self._assignment.worker + self._users.setdefault(user, len(self._users)) * self._assignment.num_workers
+        pause = pause_after(self._start(self._request(self._num_begun), None, place).get())
+        return max(min(pause, self._ends - self._clock()), 0.0)
 
-    def _request(self, number: int) -> Prepared:
+    def _request(self, index: int) -> Prepared:
+        """Return this worker's request of an index as bytes."""
+        number = self._assignment.worker + index * self._assignment.num_workers
         return prepared(self._sequence(number), self._address)
 
-    def _wait_until(self, instant: float) -> None:
-        while (wait := instant - self._clock()) > 0 and not self.stopped.is_set():
-            self.stopped.wait(wait)
-
-    def _send(self, what: Prepared, due: float | None, user: int | None = None) -> Record:
-        place = Place(self._stage.name, self._assignment.worker, user)
+    def _start(self, what: Prepared, due: float | None, user: int | None) -> gevent.Greenlet:
+        """Send in a greenlet of its own, which outlives Locust's user. It returns the record."""
         self._num_begun += 1
+        return self._in_flight.spawn(self._send, what, due, user)
+
+    def _send(self, what: Prepared, due: float | None, user: int | None) -> Record:
+        place = Place(self._stage.name, self._assignment.worker, user)
         record, answer = perform(what, due, place, self._connections, self._clock)
         self._num_recorded += 1
         self._records.append(record)
@@ -244,6 +291,13 @@ class _WorkerStage:
             batch, self._records = self._records[:_BATCH], self._records[_BATCH:]
             self._send_message(RECORDS, {"lines": [record.to_json() for record in batch]})
             gevent.sleep(0)
+
+
+def pause_after(record: Record) -> float:
+    """Return the seconds before a user's next request: 0 unless the server rejected this one or is unreachable."""
+    if record.outcome is Outcome.REJECTED:
+        return min(1.0 if record.retry_after is None else record.retry_after, MAX_PAUSE_SECONDS)
+    return 0.0 if record.status or record.outcome is Outcome.HUNG_UP else NO_ANSWER_PAUSE_SECONDS
 
 
 def _cpu_seconds() -> float:

@@ -20,8 +20,7 @@ from loadtest.report.drawing import (
     new_figure,
     plot_of,
 )
-from loadtest.report.load_plots import mark_knee
-from loadtest.report.request_plots import draw_distribution, typical_stage
+from loadtest.report.run_plots import draw_distribution, mark_knee, typical_stage
 from loadtest.results.comparison import Change, ComparedRun, Comparison
 from loadtest.results.figures import StageTotals
 

@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from loadtest.report.numbers import milliseconds, percent, rate
-from loadtest.results.clock import MAX_UNCERTAINTY_MS
+from loadtest.report.tables import milliseconds, percent, rate
 from loadtest.results.figures import StageTotals, Totals
-from loadtest.results.occupancy import cached_share
 from loadtest.results.run_folder import MetricsSample, RunInfo
 from loadtest.results.thresholds import ExitCode, Thresholds, Verdict, interruption, not_answered_again
+from loadtest.results.timeline import cached_share
 from loadtest.results.totals import MAX_LAG_P99_MS, trials_of
 
 
@@ -163,9 +162,6 @@ def _validity(totals: Totals) -> Line:
         return Line("Validity", "unknown", "no request was due in a measured window")
     worst = max(lags)
     lag = f"generator at most {milliseconds(worst)} ms late (p99; {MAX_LAG_P99_MS:g} allowed)"
-    apart = max(stage.clock_uncertainty_ms for stage in open_stages)
-    if apart:
-        lag += f", uncertainty of its workers' clocks {milliseconds(apart)} ms ({MAX_UNCERTAINTY_MS:g} allowed)"
     if totals.headline.is_void:
         return Line("Validity", "INVALID", f"{lag}, in {', '.join(totals.headline.late_stages)}", Severity.BAD)
     return Line("Validity", "valid", lag, Severity.GOOD)

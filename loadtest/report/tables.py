@@ -1,17 +1,51 @@
-"""The tables of a report, for HTML and Markdown."""
+"""The tables of a report and of a comparison, and their numbers as text."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from loadtest.report.load_plots import stage_label
-from loadtest.report.numbers import NOTHING, count, milliseconds, percent, rate
-from loadtest.report.request_plots import typical_stage
+from loadtest.report.run_plots import stage_label, typical_stage
+from loadtest.results.comparison import Change, Comparison
 from loadtest.results.figures import Sample, StageTotals, Totals
 from loadtest.results.percentiles import Percentiles
 from loadtest.results.records import Outcome
 from loadtest.results.run_folder import AnswerCheckResult
-from loadtest.results.samples import REST, SERVER_PHASES
 from loadtest.results.thresholds import ERRORS
+from loadtest.results.totals import REST, SERVER_PHASES
+
+NOTHING = "–"
+
+# Marks of a comparison.
+BETTER = "▲"
+WORSE = "▼"
+SAME = "≈"
+
+
+def milliseconds(value: float | None) -> str:
+    """Return three digits below 100 ms, whole milliseconds above."""
+    if value is None:
+        return NOTHING
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def rate(value: float | None) -> str:
+    """Return a rate per second."""
+    if value is None:
+        return NOTHING
+    return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def percent(share: float | None) -> str:
+    """Return a share as a percentage. Only 1 is 100 %, and only 0 is 0 %."""
+    if share is None:
+        return NOTHING
+    if not 0 < share < 1:
+        return f"{share:.0%}"
+    return f"{min(max(100 * share, 0.1), 99.9):.1f}".removesuffix(".0") + "%"
+
+
+def count(value: int | None) -> str:
+    """Return a count with separators of thousands."""
+    return NOTHING if value is None else f"{value:,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,3 +258,77 @@ def _of(sample: Sample, outcome: Outcome) -> str:
 
 def _errors(sample: Sample) -> str:
     return count(sum(sample.outcomes[outcome] for outcome in ERRORS))
+
+
+RULE = (
+    "The first run is the base. Ratios are other / base, with their 99 % interval from resampled blocks of time. "
+    f"{BETTER} better and {WORSE} worse mark ratios whose interval excludes 1 and which differ from 1 by more than 2 % "
+    f"(shares: 0.5 %); {SAME} is within noise. Noise means variation within a run; variation between starts or days "
+    "needs repeated runs. A ratio without an interval is based on too few requests."
+)
+
+
+def comparison_tables(comparison: Comparison) -> list[Table]:
+    """Return the headline of each run, then all changes."""
+    return [table for table in (_headlines(comparison), _change_table(comparison)) if table.rows]
+
+
+def value_of(change: Change, value: float | None) -> str:
+    """Return a figure as text."""
+    return {"/s": rate, "ms": milliseconds, "share": percent}[change.unit](value)
+
+
+def ratio_of(change: Change) -> str:
+    """Return the ratio, its interval, and the mark."""
+    if change.ratio is None:
+        return NOTHING if change.is_better is None else BETTER if change.is_better else WORSE
+    if change.low is None:
+        return f"× {change.ratio:.2f}"
+    high = "∞" if change.high is None else f"{change.high:.2f}"
+    mark = SAME if change.is_better is None else BETTER if change.is_better else WORSE
+    return f"× {change.ratio:.2f} ({change.low:.2f} to {high}) {mark}"
+
+
+def _headlines(comparison: Comparison) -> Table:
+    rows = []
+    for run in comparison.runs:
+        headline = run.totals.headline
+        changes = {change.figure: change for change in run.changes if change.stage is None}
+        ratios = [ratio_of(change) for change in changes.values()] or ["base"] * 2
+        rows.append(
+            (
+                run.name,
+                rate(headline.goodput),
+                ratios[0],
+                rate(headline.knee_rate),
+                ratios[1] if len(ratios) > 1 else NOTHING,
+                "INVALID" if headline.is_void else "valid",
+                percent(headline.guard_share),
+                percent(headline.generator_cpu_share),
+            )
+        )
+    header = (
+        *("run", "goodput /s", "ratio", "highest load that meets the objective /s", "ratio"),
+        *("validity", "same answers as when idle", "generator's share of the machine"),
+    )
+    return Table("The runs", RULE, header, tuple(rows))
+
+
+def _change_table(comparison: Comparison) -> Table:
+    base, *others = comparison.runs
+    by_figure = [{(change.stage, change.figure): change for change in run.changes} for run in others]
+    keys = list(dict.fromkeys(key for changes in by_figure for key in changes if key[0] is not None))
+    rows = []
+    for stage, figure in keys:
+        changes = [of_run.get((stage, figure)) for of_run in by_figure]
+        known = next(change for change in changes if change is not None)
+        cells = [
+            text
+            for change in changes
+            for text in ((value_of(change, change.other), ratio_of(change)) if change else (NOTHING, NOTHING))
+        ]
+        unit = "" if known.unit == "share" else f" {known.unit}"
+        rows.append((stage or "", f"{figure}{unit}", value_of(known, known.base), *cells))
+    header = ("stage", "figure", base.name, *(name for run in others for name in (run.name, "ratio")))
+    note = "Stages with the same name. Warnings above list different loads."
+    return Table("Figure by figure", note, header, tuple(rows))

@@ -74,8 +74,7 @@ class StageTotals:
     window_seconds: float
     offered_rate: float  # requests due in the window, per second
     lag_ms: Percentiles | None  # delay of the generator behind the due instants
-    clock_uncertainty_ms: float  # possible difference of the workers' clocks; 0 if one process sent
-    is_late: bool  # lag or clock uncertainty exceeds its limit: the stage is invalid
+    is_late: bool  # the lag exceeds its limit: the stage is invalid
     all: Sample
     kinds: dict[str, Sample]
     occupancy: Occupancy | None

@@ -1,23 +1,23 @@
 """The objective of a request: its time limit, and whether it was met."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from loadtest.results.records import Outcome, Record
 
 
-@dataclass(frozen=True, slots=True)
-class Objective:
+class Objective(BaseModel):
     """A share of requests to answer within `milliseconds` for each begun `max_source_tokens`.
 
     A text of 64 tokens has 400 ms and one of 65 has 800: users expect a paragraph later than a sentence.
     """
 
-    milliseconds: float = 400.0
-    max_source_tokens: int = 64
-    share: float = 0.99
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    milliseconds: float = Field(default=400.0, gt=0)
+    max_source_tokens: int = Field(default=64, ge=1)
+    share: float = Field(default=0.99, gt=0, le=1)
 
     def allowed_ms(self, source_tokens: int) -> float:
         """Return the time limit of a request with that many source tokens in all its texts, in milliseconds."""
@@ -43,4 +43,4 @@ class Objective:
 def objective_of(scenario: Mapping[str, JsonValue]) -> Objective:
     """Return the objective in the dump of a scenario, or the default. Raises `ValidationError`."""
     fields = scenario.get("objective")
-    return TypeAdapter(Objective).validate_python(fields) if isinstance(fields, dict) else Objective()
+    return Objective.model_validate(fields) if isinstance(fields, dict) else Objective()

@@ -36,7 +36,6 @@ class StageInfo:
     drained: float  # the last answer, or the end of waiting
     ramp_to: float | None = None  # the rate at the end, if it changes
     is_search_step: bool = False
-    clock_uncertainty: float = 0.0  # possible difference between workers' clocks and the run's; 0 for one process
 
     @property
     def window_seconds(self) -> float:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from loadtest.results.clock import MAX_UNCERTAINTY_MS
 from loadtest.results.figures import StageTotals, Totals
 from loadtest.results.records import Outcome
 
@@ -147,11 +146,8 @@ def invalid_reasons(totals: Totals) -> Iterator[str]:
     for name in totals.headline.late_stages:
         stage = totals.stage(name)
         assert stage is not None
-        if stage.clock_uncertainty_ms > MAX_UNCERTAINTY_MS:
-            yield f"invalid: clocks of workers may have differed by {stage.clock_uncertainty_ms:.1f} ms in stage {name}"
-        else:
-            lag = stage.lag_ms.p99 if stage.lag_ms is not None else 0.0
-            yield f"invalid: the generator was late in stage {name} (p99 of its lag {lag:.1f} ms)"
+        lag = stage.lag_ms.p99 if stage.lag_ms is not None else 0.0
+        yield f"invalid: the generator was late in stage {name} (p99 of its lag {lag:.1f} ms)"
 
 
 def _missed(totals: Totals, thresholds: Thresholds) -> Iterator[str]:

@@ -9,20 +9,24 @@ from geventhttpclient.response import HTTPConnectionClosed, HTTPParseError, HTTP
 
 from loadtest.results.records import Outcome, Record, answer_digest
 from loadtest.sending.addresses import Address
-from loadtest.sending.answer_headers import retry_after_seconds, server_timing
 from loadtest.sending.connections import CannotConnect, Connections, read_head
-from loadtest.sending.protocols.event_stream import Event, EventReader
-from loadtest.sending.protocols.json_body import json_object
-from loadtest.sending.protocols.native_stream import (
+from loadtest.sending.protocols import (
     DONE_EVENT,
     ERROR_EVENT,
     EVENTS_TYPE,
     TEXT_EVENT,
+    Answer,
+    Event,
+    EventReader,
+    HttpCall,
+    WrongAnswer,
     answer_of_events,
     error_code,
+    json_object,
+    protocol,
+    retry_after_seconds,
+    server_timing,
 )
-from loadtest.sending.protocols.protocol import Answer, HttpCall, WrongAnswer
-from loadtest.sending.protocols.registry import protocol
 from loadtest.workload.requests import TextRequest
 
 MAX_ANSWER_SECONDS = 60.0  # timeout of clients without a limit of their own
@@ -198,7 +202,7 @@ def _outcome(
         return _STATUS_OUTCOMES.get(status, Outcome.FAILED), f"HTTP {status}", None
     try:
         if exchange.blocks is None:
-            answer = protocol(request.protocol).read_answer(exchange.body, exchange.headers or {}, request)
+            answer = protocol(request.protocol).read_answer(exchange.body, request)
         elif events and events[-1][1].name == ERROR_EVENT:
             code = error_code(events[-1][1])
             return _CODE_OUTCOMES.get(code, Outcome.FAILED), f"stream ended in an error: {code}", None

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
+from loadtest.results.objective import Objective
 from loadtest.workload.texts.lengths import length_names
 
 FOLDER = Path(__file__).parent / "scenarios"
@@ -26,17 +27,6 @@ class ScenarioInvalid(ValueError):
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Objective(_Part):
-    """Time limit of an answer: `milliseconds` for each begun `max_source_tokens` of the source text.
-
-    A rate is sustained if at least `share` of its requests are answered in time.
-    """
-
-    milliseconds: float = Field(default=400.0, gt=0)
-    max_source_tokens: int = Field(default=64, ge=1)
-    share: float = Field(default=0.99, gt=0, le=1)
 
 
 class Workload(_Part):

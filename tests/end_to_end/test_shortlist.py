@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.random_marian_files import MarianShape, write_random_model
 from bundle.loading import Bundle, load_bundle
 from bundle.manifest import BundleError
 from bundle.shortlist import Shortlist
@@ -21,6 +20,7 @@ from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Completion, Request, SentenceParams
 from tests.end_to_end.exported import Exported, driven_engine
 from tests.fakes.engine import request
+from tests.model.families.marian.random_files import MarianShape, write_random_model
 
 VOCAB = 61
 SOURCES = [[3 + (7 * i + 11 * k) % 50 for k in range(1 + i % 9)] + [0] for i in range(24)]

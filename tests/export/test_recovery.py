@@ -11,7 +11,6 @@ import pytest
 import torch
 from onnx import numpy_helper
 
-from benchmarks.random_marian_files import MarianShape, write_random_model
 from bundle.loading import Bundle, load_bundle, record_file, save_manifest
 from bundle.manifest import BundleError
 from bundle.shortlist import Shortlist
@@ -21,6 +20,7 @@ from export.recovery import export_checkpoint, read_bundle
 from model.checkpoints.checkpoint import CheckpointError
 from model.families.registry import read_checkpoint
 from tests.export.tiny_checkpoint import write_checkpoint
+from tests.model.families.marian.random_files import MarianShape, write_random_model
 
 # The state is wider than the model: 48 instead of 40.
 _SHAPE = MarianShape(d_model=40, num_heads=2, num_encoder_layers=2, num_decoder_layers=2)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks.random_marian_files import MarianShape, write_binary, write_random_model
 from bundle.loading import load_bundle
 from kvasir_commands import app
 from library.home import Home
@@ -17,6 +16,7 @@ from library.pull import PullOptions, pull
 from model.checkpoints.checkpoint import CheckpointError
 from tests.fakes.hub_server import HubServer, hub_server
 from tests.library.registry_entries import CONTENTS, KINDS, entry, measured, packed, packed_record, record
+from tests.model.families.marian.random_files import MarianShape, write_binary, write_random_model
 
 
 @pytest.fixture

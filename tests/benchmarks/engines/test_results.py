@@ -1,14 +1,10 @@
 import os
-from pathlib import Path
 
 import pytest
 
-from benchmarks.engines.plots import draw
 from benchmarks.engines.report import render
 from benchmarks.engines.results import Comparison, Measurement, WorkloadResult, ratio
 from benchmarks.machine import busy_seconds, describe_machine, process_seconds
-
-PNG_SIGNATURE = b"\x89PNG"
 
 
 def _measurement(engine: str, seconds: list[float], output_tokens: int) -> Measurement:
@@ -77,9 +73,3 @@ def test_the_work_of_a_process_is_part_of_the_work_of_the_machine() -> None:
 
 def test_a_comparison_survives_its_json(comparison: Comparison) -> None:
     assert Comparison.model_validate_json(comparison.model_dump_json()) == comparison
-
-
-def test_the_plots_are_drawn(comparison: Comparison, tmp_path: Path) -> None:
-    drawn = draw(comparison, tmp_path)
-    assert [path.name for path in drawn] == ["speed.png", "ratios.png"]
-    assert all(path.read_bytes().startswith(PNG_SIGNATURE) for path in drawn)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from benchmarks.servers.batching import BatchOptions, BatchQueue, Deliver, QueueFull
-from benchmarks.servers.pieces import Pieces
+from benchmarks.servers.texts import Pieces
 
 PATIENCE_SECONDS = 60.0
 

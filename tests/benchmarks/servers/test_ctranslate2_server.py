@@ -10,8 +10,9 @@ import ctranslate2
 import httpx2
 import pytest
 
-from benchmarks.servers.pieces import Tokenizer
-from benchmarks.servers.process import Launch, ServerFailed, ServerProcess
+from benchmarks.servers.running import ServerProcess
+from benchmarks.servers.server_kinds import Launch, ServerFailed
+from benchmarks.servers.texts import Tokenizer
 from tests.benchmarks.servers.conftest import Weights
 
 SENTENCES = ["the old dog sees a river.", "my cat reads under the green house.", "a cat builds.", "the dog reads"]
@@ -51,12 +52,6 @@ def test_texts_keep_their_order_and_their_line_breaks(client: httpx2.Client) -> 
     assert both["text"] == f"{one[0]['text']}\n\n{two[0]['text']}"
     listed = client.post("/v1/translate", json={"text": SENTENCES[:2]}).json()["translations"]
     assert listed == [*one, *two]
-
-
-def test_clients_of_libretranslate_are_answered_too(client: httpx2.Client) -> None:
-    native = client.post("/v1/translate", json={"text": SENTENCES[0]}).json()["translations"]
-    assert client.post("/translate", json={"q": SENTENCES[0]}).json() == {"translatedText": native[0]["text"]}
-    assert client.post("/translate", json={"q": SENTENCES[:1]}).json() == {"translatedText": [native[0]["text"]]}
 
 
 @pytest.mark.parametrize("option", [{"stream": True}, {"max_length_ratio": 1, "max_repetitions": 0}])

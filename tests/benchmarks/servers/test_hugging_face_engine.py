@@ -7,7 +7,7 @@ import torch
 from transformers import MarianMTModel
 
 from benchmarks.servers.hugging_face_server import HuggingFaceEngine
-from benchmarks.servers.pieces import END, Pieces, TargetLimit, Tokenizer
+from benchmarks.servers.texts import END, Pieces, TargetLimit, Tokenizer
 from tests.benchmarks.servers.conftest import Weights
 
 SENTENCES = ["my old cat reads under the green house with a dog.", "the dog sees a river.", "a new house."]

@@ -1,9 +1,16 @@
 """Ratios between servers, and the tables."""
 
-from benchmarks.servers.answers import agreement
-from benchmarks.servers.results import Comparison, KneeFound, LoadFound, Ratio, ServerFound, goodput_ratio, knee_ratio
+from benchmarks.servers.results import (
+    Comparison,
+    KneeFound,
+    LoadFound,
+    Ratio,
+    ServerFound,
+    goodput_ratio,
+    knee_ratio,
+    render,
+)
 from benchmarks.servers.rounds import is_worth_offering, offered_rates
-from benchmarks.servers.table import render
 from loadtest.results.run_folder import MachineInfo
 
 
@@ -26,14 +33,13 @@ def load(number: int, rate: float, goodput: float, is_late: bool = False) -> Loa
 
 def quick() -> ServerFound:
     knees = [KneeFound(1, 40.0, 39.8, 41.0), KneeFound(2, 50.0, 49.5, 50.0)]
-    return ServerFound("quick", "native", {"rows": "64"}, 60.0, knees=knees, loads=[load(1, 80, 44), load(2, 80, 20)])
+    return ServerFound("quick", {"rows": "64"}, 60.0, knees=knees, loads=[load(1, 80, 44), load(2, 80, 20)])
 
 
 def slow() -> ServerFound:
     knees = [KneeFound(1, 10.0, 9.9, 11.0), KneeFound(2, 20.0, 19.5, 20.0)]
     loads = [load(1, 10, 10), load(2, 10, 40, is_late=True)]
-    answers = [agreement(1, ["Haus", "Hund"], ["Haus", "Katze"])]
-    return ServerFound("slow", "native", {}, 12.0, knees=knees, loads=loads, agreements=answers)
+    return ServerFound("slow", {}, 12.0, knees=knees, loads=loads)
 
 
 def test_ratios_are_taken_within_a_round() -> None:
@@ -43,8 +49,8 @@ def test_ratios_are_taken_within_a_round() -> None:
 
 def test_a_round_in_which_the_first_server_sustained_nothing_counts_against_it() -> None:
     knees = [KneeFound(1, 40.0, 40.0, 40.0), KneeFound(2, None, 0.0, 5.0), KneeFound(3, None, 0.0, 5.0)]
-    unsteady = ServerFound("unsteady", "native", knees=knees)
-    steady = ServerFound("steady", "native", knees=[KneeFound(n, 20.0, 20.0, 20.0) for n in (1, 2, 3)])
+    unsteady = ServerFound("unsteady", knees=knees)
+    steady = ServerFound("steady", knees=[KneeFound(n, 20.0, 20.0, 20.0) for n in (1, 2, 3)])
     assert knee_ratio(unsteady, steady) == Ratio(0.0, 0.0, 2.0)
     assert knee_ratio(steady, unsteady) == Ratio(0.5, 0.5, 0.5)
 
@@ -54,28 +60,27 @@ def test_late_loads_do_not_count_as_goodput() -> None:
 
 
 def test_a_server_without_a_knee_has_no_ratio_to_it() -> None:
-    hopeless = ServerFound("hopeless", "native", capacity=1.0, knees=[KneeFound(1, None, 0.0, 0.5)])
+    hopeless = ServerFound("hopeless", capacity=1.0, knees=[KneeFound(1, None, 0.0, 0.5)])
     assert hopeless.knee is None
     assert knee_ratio(quick(), hopeless) is None
     assert goodput_ratio(quick(), hopeless) == Ratio(88.0, 88.0, 88.0)
 
 
 def test_all_are_offered_the_knee_of_each_and_twice_the_highest() -> None:
-    hopeless = ServerFound("hopeless", "native", capacity=1.0, knees=[KneeFound(1, None, 0.0, 0.5)])
-    alike = ServerFound("alike", "native", capacity=16.0, knees=[KneeFound(1, 15.5, 15.0, 15.0)])
+    hopeless = ServerFound("hopeless", capacity=1.0, knees=[KneeFound(1, None, 0.0, 0.5)])
+    alike = ServerFound("alike", capacity=16.0, knees=[KneeFound(1, 15.5, 15.0, 15.0)])
     assert offered_rates([quick(), slow(), alike, hopeless]) == [0.5, 15.0, 45.0, 90.0]
     assert is_worth_offering(slow(), 45.0)
     assert not is_worth_offering(hopeless, 15.0)
-    assert offered_rates([ServerFound("none", "native", not_run="it is not there")]) == []
+    assert offered_rates([ServerFound("none", not_run="it is not there")]) == []
 
 
 def test_the_tables_contain_results_and_reasons_for_missing_ones() -> None:
-    absent = ServerFound("absent", "native", not_run="it is not there")
+    absent = ServerFound("absent", not_run="it is not there")
     machine = MachineInfo("a processor", 2, "Linux")
     tables = render(Comparison("knee", "soon", "2026-01-01", machine, {}, 1, [quick(), slow(), absent]))
     assert "| slow | 15 (10 - 20) | 3.25 (2.50 - 4.00) | 15.5 (11 - 20) | 3.25 (2.50 - 4.00) | as installed |" in tables
     assert "| absent | - | - | - | - | it is not there |" in tables
     assert "| 80/s | 32.0 (40.0%; 60%) | - | - |" in tables
     assert "| 10/s | - | 25.0 (250.0%; -150%) (!) | - |" in tables
-    assert "| slow | 50.0%, 0.89 |" in tables
     assert "(!): the generator was late" in tables

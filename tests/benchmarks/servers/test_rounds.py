@@ -7,14 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers.interleaved_runs import InterleavedRuns
-from benchmarks.servers.loads import requests_for
-from benchmarks.servers.merging import merged
-from benchmarks.servers.process import Launch
 from benchmarks.servers.results import ServerFound
-from benchmarks.servers.rounds import Procedure, ServerUnderTest, run_rounds
-from benchmarks.servers.server_kinds import ServerKind, Settings
-from benchmarks.servers.tuning import Effort, tune
+from benchmarks.servers.rounds import Procedure, ServerUnderTest, merged, run_rounds
+from benchmarks.servers.running import InterleavedRuns
+from benchmarks.servers.server_kinds import Launch, ServerKind, Settings
+from benchmarks.servers.tuning import Effort, requests_for, tune
 from loadtest.cli.run import LoadTestFailed, RunOptions
 from loadtest.results.run_folder import RunFolder
 from loadtest.results.totals import totals
@@ -67,9 +64,9 @@ def launch(settings: Settings) -> Launch:
 
 
 def server_under_test(name: str) -> ServerUnderTest:
-    kind = ServerKind(name, "native", launch, {"window": "2"}, (({"window": "2"}, {"window": "5"}),))
-    found = ServerFound(name, "native", {"window": "2"}, capacity=CAPACITY[name])
-    return ServerUnderTest(kind, requests_for(load_scenario("steady"), "native", 4), found)
+    kind = ServerKind(name, launch, {"window": "2"}, (({"window": "2"}, {"window": "5"}),))
+    found = ServerFound(name, {"window": "2"}, capacity=CAPACITY[name])
+    return ServerUnderTest(kind, requests_for(load_scenario("steady"), 4), found)
 
 
 def procedure(folder: Path, rounds: int, give_up: float = float("inf")) -> Procedure:

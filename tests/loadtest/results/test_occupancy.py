@@ -1,7 +1,7 @@
 import pytest
 
-from loadtest.results.occupancy import cached_share
 from loadtest.results.run_folder import MetricsSample
+from loadtest.results.timeline import cached_share
 
 
 def _sample(at: float, **counts: int) -> MetricsSample:

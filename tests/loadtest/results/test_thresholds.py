@@ -78,12 +78,6 @@ def test_a_late_generator_makes_the_run_invalid_whatever_it_measured() -> None:
     assert verdict.sentence.startswith(f"exit 3: invalid: {reason}")
 
 
-def test_uncertain_clocks_of_workers_make_the_run_invalid() -> None:
-    assert verdict_of(_totals(_records(), stage=replace(STAGE, clock_uncertainty=0.0099))).exit_code == 0
-    verdict = verdict_of(_totals(_records(), stage=replace(STAGE, clock_uncertainty=0.0123)))
-    assert verdict.sentence == "exit 3: invalid: clocks of workers may have differed by 12.3 ms in stage steady"
-
-
 def test_wrong_answers_decide_in_an_invalid_run_too() -> None:
     assert verdict_of(_totals(_records(), identical=49)).sentence == (
         "exit 2: 1 of 50 answers under load differ from those of the idle server"

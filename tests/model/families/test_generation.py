@@ -10,10 +10,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSeq2SeqLM
 
-from benchmarks.quality.random_models import FAMILIES, random_model
 from model.checkpoints.checkpoint import CheckpointError
 from model.families.registry import read_checkpoint
 from tests.model.families.greedy_answers import greedy_answers
+from tests.model.families.hugging_face.random_models import FAMILIES, random_model
 
 NUM_TOKENS = 8
 NUM_DRAWN = 6

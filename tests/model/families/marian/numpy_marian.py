@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.random_marian_files import Arrays, MarianShape
+from tests.model.families.marian.random_files import Arrays, MarianShape
 
 Matrix = NDArray[np.float64]
 

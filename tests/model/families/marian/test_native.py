@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.random_marian_files import (
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError
+from model.checkpoints.weights import build_model
+from model.families.registry import read_checkpoint
+from tests.model.families.marian.numpy_marian import NumpyMarian
+from tests.model.families.marian.random_files import (
     MarianShape,
     intgemm8,
     random_arrays,
     write_binary,
     write_random_model,
 )
-from model.checkpoints.checkpoint import Checkpoint, CheckpointError
-from model.checkpoints.weights import build_model
-from model.families.registry import read_checkpoint
-from tests.model.families.marian.numpy_marian import NumpyMarian
 
 SHAPES = {
     "a student with a recurrent decoder": MarianShape(),

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.quality.random_models import random_model
 from bundle import tensors as names
 from bundle.loading import Bundle
 from export.exporter import describe_bundle, export_decoder, export_encoder
@@ -17,6 +16,7 @@ from model.families.own import read_own_model
 from model.families.registry import read_checkpoint
 from tests.end_to_end.exported import write_own_model
 from tests.made_once import made_once
+from tests.model.families.hugging_face.random_models import random_model
 
 
 @dataclass(frozen=True, slots=True)

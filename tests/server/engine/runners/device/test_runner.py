@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from benchmarks.quality.random_models import random_sources
 from bundle.loading import Bundle
 from server.engine.model_runner import ModelRunner
 from server.engine.runners.device.cache import DeviceCache
@@ -14,6 +13,7 @@ from server.engine.runners.onnx import OnnxRunner, OnnxSessions
 from server.interface.request import Completion, Request, SentenceParams
 from tests.fakes.engine import DrivenEngine, request
 from tests.fakes.sentence_params import sentence_params
+from tests.model.families.hugging_face.random_models import random_sources
 from tests.server.engine.runners.device.conftest import Layouts
 
 MAX_ROWS = 13  # no power of two, so that the largest number of rows is a size of its own

@@ -97,7 +97,7 @@ def write_vocabularies(folder: Path, shape: MarianShape) -> tuple[int, int]:
     names = ("srcvocab.ende.spm", "trgvocab.ende.spm") if shape.has_two_vocabularies else ("vocab.ende.spm",)
     sizes = []
     for seed, name in enumerate(names):
-        choose = random.Random(seed)  # noqa: S311 - no secret
+        choose = random.Random(seed)
         sentences = [" ".join(choose.choices(shape.words, k=7)) + "." for _ in range(400)]
         with (folder / name).open("wb") as model:
             sentencepiece.SentencePieceTrainer.train(

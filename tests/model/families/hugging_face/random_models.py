@@ -3,8 +3,8 @@
     python -m benchmarks.quality.parity --family t5 [--count 5] [--sources 300] [--seed 1]
 
 Each model is saved as a checkpoint, read back, exported without a tokenizer, and decodes random token ids of different
-lengths in batches and alone, greedily and with beams. benchmarks.quality.reference_answers defines mistakes and ties.
-int8 and float16 must be within the bounds of benchmarks.quality.rounded_models.
+lengths in batches and alone, greedily and with beams. `reference_answers` defines mistakes and ties.
+int8 and float16 must be within the bounds of `rounded_models`.
 """
 
 import tempfile
@@ -34,7 +34,10 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from benchmarks.in_process import InProcessEngine
-from benchmarks.quality.reference_answers import (
+from bundle.loading import Bundle
+from bundle.tensors import Precision
+from server.interface.request import SentenceParams, TokenIds
+from tests.model.families.hugging_face.reference_answers import (
     SETTINGS,
     TOLERANCE,
     own_answer,
@@ -42,10 +45,7 @@ from benchmarks.quality.reference_answers import (
     report,
     within_limits,
 )
-from benchmarks.quality.rounded_models import export_graphs, open_engine, rounding_difference
-from bundle.loading import Bundle
-from bundle.tensors import Precision
-from server.interface.request import SentenceParams, TokenIds
+from tests.model.families.hugging_face.rounded_models import export_graphs, open_engine, rounding_difference
 
 Draw = Callable[[int, int], int]
 NUM_ALONE = 20  # sources that are decoded alone, too

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers.sentences import join, split
+from benchmarks.servers.texts import join, split
 from server.text.segmentation import sentences
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
