@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
+from websockets.sync.connection import Connection
 
 from server.live.session import committed_text
 from tests.end_to_end.servers import PATIENCE_SECONDS, Served, gauge, started, until
@@ -34,7 +35,7 @@ def _opened(served: Served) -> ClientConnection:
     return connection
 
 
-def _until_end(connection: ClientConnection) -> tuple[str, object]:
+def _until_end(connection: Connection) -> tuple[str, object]:
     """Return all that is committed, and the reason of the end."""
     text = ""
     while True:

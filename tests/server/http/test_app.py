@@ -277,7 +277,7 @@ def test_a_client_that_goes_away_takes_its_work_along(app: FastAPI, echo: EchoGe
             "raw_path": b"/v1/translate",
             "query_string": b"",
             "root_path": "",
-            "headers": [(b"content-type", b"application/json")],
+            "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
         }
         async with app.router.lifespan_context(app):
             answering = asyncio.create_task(app(scope, incoming.get, send))
