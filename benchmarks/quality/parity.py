@@ -6,7 +6,7 @@
 CHECKPOINT is a local Marian checkpoint and BUNDLE its float32 export. Sentences are the first column of the files, or
 the second. Different answers are printed with their scores. If the scores agree to 1e-4 it is a tie decided by
 rounding, otherwise a mistake; the exit code is then 1. `--family` makes random models of odd sizes; see
-tests.model.families.hugging_face.random_models. `--family all` takes every family.
+tests.model.families.random_families. `--family all` takes every family.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ from benchmarks.in_process import InProcessEngine
 from benchmarks.workloads import read_lines, target_language
 from bundle.loading import load_bundle
 from server.text.tokenizers.registry import open_tokenizer
-from tests.model.families.hugging_face.random_models import compare_families
-from tests.model.families.hugging_face.reference_answers import (
+from tests.model.families.random_families import compare_families
+from tests.model.families.reference_answers import (
     SETTINGS,
     own_answer,
     reference_answers,

@@ -19,7 +19,7 @@ from tests.end_to_end.exported import MAX_SOURCE_TOKENS, Exported, driven_engine
 from tests.fakes.engine import DrivenEngine, request
 from tests.fakes.sentence_params import changed, sentence_params
 from tests.kernels.instruction_sets import INSTRUCTION_SETS
-from tests.model.families.hugging_face.rounded_models import export_graphs
+from tests.model.families.rounded_models import export_graphs
 
 SENTENCES = Path(__file__).resolve().parents[2] / "loadtest" / "workload" / "sentences.txt"
 LIMIT = 40

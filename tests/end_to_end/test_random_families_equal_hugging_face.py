@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.model.families.hugging_face.random_models import FAMILIES, compare, random_model, random_sources
-from tests.model.families.hugging_face.rounded_models import export_graphs
+from tests.model.families.random_families import FAMILIES, compare, random_model, random_sources
+from tests.model.families.rounded_models import export_graphs
 
 
 # Of Marian also one without scaled embeddings, and one with two vocabularies and its own output projection.

@@ -20,8 +20,8 @@ from export.verification.verify import VerificationError, verify_bundle
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
 from model.transformer import Transformer
-from tests.model.families.hugging_face.random_models import random_model
-from tests.model.families.hugging_face.rounded_models import export_graphs
+from tests.model.families.random_families import random_model
+from tests.model.families.rounded_models import export_graphs
 
 
 @pytest.fixture(scope="module")

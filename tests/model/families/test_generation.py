@@ -13,7 +13,7 @@ from transformers import AutoModelForSeq2SeqLM
 from model.checkpoints.checkpoint import CheckpointError
 from model.families.registry import read_checkpoint
 from tests.model.families.greedy_answers import greedy_answers
-from tests.model.families.hugging_face.random_models import FAMILIES, random_model
+from tests.model.families.random_families import FAMILIES, random_model
 
 NUM_TOKENS = 8
 NUM_DRAWN = 6

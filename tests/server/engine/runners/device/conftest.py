@@ -16,7 +16,7 @@ from model.families.own import read_own_model
 from model.families.registry import read_checkpoint
 from tests.end_to_end.exported import write_own_model
 from tests.made_once import made_once
-from tests.model.families.hugging_face.random_models import random_model
+from tests.model.families.random_families import random_model
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from server.engine.runners.onnx import OnnxRunner, OnnxSessions
 from server.interface.request import Completion, Request, SentenceParams
 from tests.fakes.engine import DrivenEngine, request
 from tests.fakes.sentence_params import sentence_params
-from tests.model.families.hugging_face.random_models import random_sources
+from tests.model.families.random_families import random_sources
 from tests.server.engine.runners.device.conftest import Layouts
 
 MAX_ROWS = 13  # no power of two, so that the largest number of rows is a size of its own

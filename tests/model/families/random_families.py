@@ -37,7 +37,7 @@ from benchmarks.in_process import InProcessEngine
 from bundle.loading import Bundle
 from bundle.tensors import Precision
 from server.interface.request import SentenceParams, TokenIds
-from tests.model.families.hugging_face.reference_answers import (
+from tests.model.families.reference_answers import (
     SETTINGS,
     TOLERANCE,
     own_answer,
@@ -45,7 +45,7 @@ from tests.model.families.hugging_face.reference_answers import (
     report,
     within_limits,
 )
-from tests.model.families.hugging_face.rounded_models import export_graphs, open_engine, rounding_difference
+from tests.model.families.rounded_models import export_graphs, open_engine, rounding_difference
 
 Draw = Callable[[int, int], int]
 NUM_ALONE = 20  # sources that are decoded alone, too
