@@ -19,9 +19,10 @@ from tests.docs.fenced_blocks import blocks_of, pages
 
 COMMANDS = (
     *("serve", "pull", "models", "remove", "translate", "export", "train", "filter", "calibrate", "mcp"),
-    "shortlist",
+    *("shortlist", "live"),
     *("loadtest", "loadtest report", "loadtest compare"),
     *("keys", "keys add", "keys list", "keys revoke", "keys limit"),
+    *("memory", "memory import", "memory export", "memory list", "memory backup"),
 )
 # Targets whose ARGS are flags of a command.
 TARGETS_WITH_FLAGS = frozenset({"serve", "loadtest"})
