@@ -1,7 +1,6 @@
 """The commands: kvasir serve, pull, translate, export, train … Each imports what it needs."""
 
 import gc
-import os
 import signal
 from collections.abc import Callable
 from functools import wraps
@@ -14,9 +13,6 @@ from server.cli.help_pages import ForwardingCommand, PlainCommand, plain_app, ru
 from server.cli.keys import app as keys
 from server.cli.memory import app as memory
 from server.cli.one_line_errors import WRONG_USE, failure, flag_problems, needs_extra, one_line_errors
-
-# NumPy's threads, one for each processor, would be started by each process and wait; its products are small here.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 app = plain_app("Kvasir serves encoder-decoder Transformers.")
 

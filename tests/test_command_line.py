@@ -33,7 +33,9 @@ def _run(*arguments: str, text: str | bytes | None = None) -> Result:
 
 
 def test_help_lists_the_commands_and_loads_none_of_them() -> None:
-    listing = "import kvasir, sys; print(*{'fastapi', 'numpy', 'onnxruntime', 'torch'}.intersection(sys.modules))"
+    listing = (
+        "import kvasir_commands, sys; print(*{'fastapi', 'numpy', 'onnxruntime', 'torch'}.intersection(sys.modules))"
+    )
     ran = subprocess.run([sys.executable, "-c", listing], cwd=ROOT, capture_output=True, text=True, check=True)
     assert ran.stdout.split() == []
     text = _run("--help").stdout

@@ -36,7 +36,7 @@ def test_every_command_has_help_without_names_of_python(command: list[str], flag
 @pytest.mark.parametrize("command", COMMANDS[1:], ids=" ".join)
 def test_help_needs_no_package_of_an_extra(command: list[str]) -> None:
     extras = ("torch", "sacrebleu", "safetensors", "onnx", "matplotlib", "locust", "gevent", "hdrh", "psutil", "jinja2")
-    program = f"import sys; sys.modules.update(dict.fromkeys({extras!r})); from kvasir import app; app()"
+    program = f"import sys; sys.modules.update(dict.fromkeys({extras!r})); from kvasir import main; main()"
     ran = subprocess.run(
         [sys.executable, "-c", program, *command, "--help"], cwd=ROOT, capture_output=True, text=True, check=False
     )
