@@ -27,7 +27,7 @@ from server.workers.stepped_engine import SteppedEngine
 
 _MAX_ROWS, _MAX_ENCODER_TOKENS = 64, 512
 _READ_BYTES = 4096  # so that a long file is translated in parts, and its first sentences are not awaited
-_IDLE_SECONDS = 0.005  # between looks for work, while nobody speaks
+_IDLE_SECONDS = 0.005  # between looks for work, while no text arrives
 
 
 def live(

@@ -79,7 +79,7 @@ class Jobs:
         return self._create(owner, "export", "processing", f"{memory.name[:100]}.tmx", memory.id, {}), False
 
     def job(self, job_id: str, owner: str | None = None, secret: str | None = None) -> Job:
-        """Return a job of an owner, or of whoever has its secret. Raises `NotFound`."""
+        """Return a job for its owner, or for a caller with its secret. Raises `NotFound`."""
         row = self._store.reader.execute(f"SELECT {_JOB} FROM jobs WHERE id = ?", (job_id,)).fetchone()
         job = None if row is None else _job(row)
         if job is None or (job.owner != owner and not secrets.compare_digest(job.secret, secret or "")):

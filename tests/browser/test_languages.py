@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from tests.browser.conftest import MAX_TEXT_CHARACTERS
 from tests.browser.visit import Visit
 
 QUESTION = "Where is the station, please?"
@@ -115,7 +116,7 @@ def test_a_source_that_is_the_target_takes_another_target(visit: Visit) -> None:
 
 def test_a_long_text_is_translated_as_a_file_into_another_language_than_its_own(first_visit: Visit) -> None:
     first_visit.choose("Detect language", "English")
-    first_visit.paste(f"{QUESTION} " * 200)
+    first_visit.paste(f"{QUESTION} " * (MAX_TEXT_CHARACTERS // len(QUESTION) + 1))
     first_visit.until(lambda: first_visit.find("error-notice").is_displayed())
     first_visit.all("#error-notice button")[0].click()
     first_visit.until(lambda: first_visit.all("#files a"))

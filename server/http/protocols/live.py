@@ -72,7 +72,7 @@ class LiveInput(BaseModel):
 class LiveAnswer(BaseModel):
     """An open session."""
 
-    id: str = Field(description="secret: whoever has it reads the session and writes to it")
+    id: str = Field(description="keep it secret: it is all that reading from and writing to the session needs")
     source: str
     target: str
     model: str
