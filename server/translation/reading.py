@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 
+import regex
+
 from bundle.manifest import Repair, Shapes
 from server.interface.interruption import checkpoint
 from server.interface.request import Completion, Hypothesis, Request, TokenIds, Tokens
@@ -34,6 +36,10 @@ class Job:
     request: Request
     completion: Completion | None = None
     answers: Sequence[tuple[Restored, Hypothesis]] = ()
+
+
+# Punctuation in front of the words of a part of a sentence, behind code that divides it, say: no model reads it.
+_LEAD = regex.compile(r"[,;:)\]]++\s++(?=\p{L})")
 
 
 @dataclass(slots=True)
@@ -213,7 +219,9 @@ class TextReader:
             if found and has_spans and unit.is_inside_protected(start):
                 found[-1].end = end
             elif start < end:
-                source = None if has_spans else sources.get(segment.text)
+                if not found and (lead := _LEAD.match(text, start, end)) is not None:
+                    start = lead.end()
+                source = sources.get(segment.text) if not has_spans and end - start == len(segment.text) else None
                 found.append(Sentence(index, unit, start, end, len(segment.before), segment.continues, source))
         return found
 

@@ -39,6 +39,7 @@ UNKNOWN = UnknownCharacters(map(chr, range(0x3000)))
         ("a * b * c and x_y_z and 2*3*4", "a * b * c and x_y_z and 2*3*4"),
         ("WHERE IS {name}?", "WHERE IS {name}?"),
         (".. note:: the dog\n..  note:: the fox", "the dog|the fox"),
+        (", the dog and tea\n) the fox", "the dog and tea|the fox"),
         ("the dog    tea\n       4711    the fox", "the dog|tea|the fox"),
         ("Where is {n, plural,\r\n\tone {the dog}\r\n\tother {# tea\r\nthe fox}\r\n}", "Where is|the dog|tea|the fox"),
         ("a) the dog\nb) the fox", "the dog|the fox"),
