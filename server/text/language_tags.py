@@ -18,6 +18,16 @@ _CLIENT_TAGS = {
     "\u4e2d\u6587(\u7e41\u4f53)": "zh-hant",
 }
 _TRADITIONAL = frozenset({"hant", "tw", "hk", "mo"})
+_MEMBERS_OF_SCRIPTS = {
+    "Hans": ("Hani", "Bopo"),
+    "Hant": ("Hani", "Bopo"),
+    "Jpan": ("Hani", "Hira", "Kana"),
+    "Hrkt": ("Hira", "Kana"),
+    "Kore": ("Hani", "Hang"),
+    "Hanb": ("Hani", "Bopo"),
+    "Latf": ("Latn",),
+    "Latg": ("Latn",),
+}
 _NAME_LOCALES = ("zh", "en")  # prompts and extensions name languages in these two
 _MACROLANGUAGES = {"nb": "no", "nn": "no"}  # without a model for one, another serves, the first ones before others
 
@@ -62,6 +72,23 @@ def _ancestors(tag: str) -> list[str]:
 def primary_language(tag: str) -> str:
     """Return the code of the language of a tag: "de" for "de-AT", "deu_Latn" and "German"."""
     return _primary(tag)
+
+
+@lru_cache(maxsize=4096)
+def scripts_of(tag: str) -> frozenset[str]:
+    """Return the codes of the scripts that a language is written in, here or there; empty for an unknown language."""
+    language = _without_aliases(_folded(tag)).partition("-")[0]
+    likely = get_global("likely_subtags")
+    found = (str(likely[key]).split("_")[1] for key in _keys_of_languages().get(language, ()))
+    return frozenset(script for code in found for script in _MEMBERS_OF_SCRIPTS.get(code, (code,)))
+
+
+@cache
+def _keys_of_languages() -> dict[str, list[str]]:
+    keys: dict[str, list[str]] = {}
+    for key in get_global("likely_subtags"):
+        keys.setdefault(str(key).partition("_")[0], []).append(str(key))
+    return keys
 
 
 def means_detection(tag: str | None) -> bool:

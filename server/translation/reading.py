@@ -23,8 +23,8 @@ from server.text.readers.xml import read_xml
 from server.text.segmentation.sentences import Segment, split, whole
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
-from server.text.unknown_characters import UnknownCharacters
-from server.translation.execution import INLINE_CHARACTERS, Deadline, Runner, runner_for
+from server.text.unknown_characters import UnknownCharacters, readable
+from server.translation.execution import Deadline, Runner, runner_for
 from server.translation.types import KeepReason, MemoryMatch, TranslationRequest
 
 
@@ -149,13 +149,16 @@ class SegmentedTexts:
 class TextReader:
     """Reads texts and divides them into sentences that one model takes."""
 
-    def __init__(self, tokenizer: Tokenizer, shapes: Shapes, inline_characters: float = INLINE_CHARACTERS) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, shapes: Shapes, languages: Sequence[str], inline_characters: float
+    ) -> None:
+        """Read for a model that translates between these languages."""
         self._tokenizer = tokenizer
         self._inline_characters = inline_characters
         self._max_tokens = shapes.max_source_tokens
         # A text has at most as many tokens as bytes, and those around it.
         self._max_bytes = shapes.max_source_tokens - tokenizer.count_tokens("") - _MAX_EXTRA_TOKENS
-        self._unknown = UnknownCharacters(tokenizer.known_characters)
+        self._unknown = UnknownCharacters(readable(tokenizer.known_characters, languages))
 
     async def read(self, request: TranslationRequest, deadline: Deadline, *, keeps_target: bool) -> SegmentedTexts:
         """Return the segmented texts. With `keeps_target`, texts that are in the target language already are kept.
