@@ -163,7 +163,7 @@ class Jobs:
         while batch := list(islice(entries, _BATCH)):
             valid = [pair for pair in batch if pair is not None and problem_of(pair) is None]
             with self._store.transaction():
-                self._store.add(memory, valid, str(job.options.get("author") or job.owner) or None)
+                self._store.add(memory, valid, job.owner or None)
                 job = self._update(
                     job, position=job.position + len(batch), skipped=job.skipped + len(batch) - len(valid), starts=0
                 )

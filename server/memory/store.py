@@ -90,7 +90,7 @@ _PUT = (
     "INSERT INTO segments (memory, fold, key, language, source, words, target, context, created, changed, author) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (memory, fold, key, language) DO UPDATE SET "
     "target = excluded.target, context = coalesce(excluded.context, context), changed = excluded.changed, "
-    "author = excluded.author"
+    "author = excluded.author WHERE excluded.changed >= changed"
 )
 
 
@@ -123,22 +123,24 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A source sentence and its approved translation."""
+    """A source sentence and its approved translation. `author` is the API key or the person that changed it last."""
 
     source: str
     language: str
     target: str
     context: str | None = None
+    author: str | None = None
+    created: datetime | None = None
+    changed: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Segment(Pair):
-    """A stored pair. `author` is the API key that changed it last, or whom the imported file names."""
+    """A stored pair."""
 
-    id: int = 0
     created: datetime = _EPOCH
     changed: datetime = _EPOCH
-    author: str | None = None
+    id: int = 0
 
 
 class MemoryStore:
@@ -299,16 +301,22 @@ class MemoryStore:
             self._count(database, memory, -1, -row[0], ())
 
     def add(self, memory: Memory, pairs: Iterable[Pair], author: str | None = None) -> None:
-        """Add or replace valid pairs within a transaction of the caller. Raises `InvalidRequest` beyond a quota."""
+        """Add or replace valid pairs within a transaction of the caller. Raises `InvalidRequest` beyond a quota.
+
+        An older pair replaces no newer one. `author` has changed the pairs that do not name theirs.
+        """
         now, database = int(time.time()), self._database
         rows = []
         languages: dict[str, None] = {}
         num_bytes = 0
         for pair in pairs:
             folded = fold(pair.source)
+            begun, last = (
+                now if time is None else min(int(time.timestamp()), now) for time in (pair.created, pair.changed)
+            )
             rows.append(
                 (memory.number, number_of(folded.text), number_of(normalized(pair.source)), pair.language, pair.source,
-                 folded.words, pair.target, pair.context, now, now, author)
+                 folded.words, pair.target, pair.context, begun, last, pair.author or author)
             )  # fmt: skip
             languages[pair.language] = None
             num_bytes += len(pair.source.encode()) + len(pair.target.encode())
@@ -566,7 +574,7 @@ def _memory(row: Any) -> Memory:  # noqa: ANN401 - the columns of `_MEMORY`
 def _segment(row: Any) -> Segment:  # noqa: ANN401 - the columns of `_SEGMENT`
     number, language, source, target, context, created, changed, author = row
     begun, last = (datetime.fromtimestamp(each, UTC) for each in (created, changed))
-    return Segment(source, language, target, context, number, begun, last, author)
+    return Segment(source, language, target, context, author, begun, last, number)
 
 
 @dataclass(frozen=True, slots=True)
