@@ -5,13 +5,14 @@ of words: a sentence of n words that differs in k of them still has n - k, two o
 """
 
 import json
+import re
 import sqlite3
 import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,7 @@ CREATE TABLE IF NOT EXISTS jobs (
     created INTEGER NOT NULL, changed INTEGER NOT NULL
 );
 """
+_BREAKS = re.compile(r"\s*[\r\n]\s*")
 _READABLE = (
     "is_complete AND (owner IN ('', :viewer) OR EXISTS "
     "(SELECT 1 FROM shares WHERE memory = memories.id AND key IN (:viewer, '*')))"
@@ -396,7 +398,10 @@ class MemoryStore:
                 best = found
             if best is not None and best.is_exact:
                 break
-        return best
+        if best is None:
+            return None
+        target = best.target.strip()
+        return replace(best, target=target if "\n" in text else _BREAKS.sub(" ", target))
 
     def _equal(
         self, memory: Memory, folded: Folded, text: str, language: str, source_language: str, target_language: str

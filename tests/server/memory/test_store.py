@@ -28,6 +28,12 @@ def test_an_equal_sentence_is_found_whatever_its_numbers_and_spaces(store: Memor
     assert _find(store, memory, "Go!") is None
 
 
+def test_a_translation_has_no_white_space_that_the_sentence_lacks(store: MemoryStore) -> None:
+    memory = _filled(store, ("a line\nbreak", "\n ein Zeilen-\n  umbruch "))
+    assert _find(store, memory, "a line break") == (100, "ein Zeilen- umbruch")
+    assert _find(store, memory, "a line\nbreak") == (100, "ein Zeilen-\n  umbruch")
+
+
 def test_of_equal_sentences_the_one_with_the_same_numbers_wins(store: MemoryStore) -> None:
     memory = _filled(store, ("1 file", "1 Datei"), ("5 files", "5 Dateien"), ("3 files", "drei Dateien"))
     assert _find(store, memory, "3 files") == (100, "drei Dateien")

@@ -189,7 +189,9 @@ class JobAnswer(BaseModel):
 
 @router.get("", responses=deepl_responses(400))
 async def all_memories(
-    request: Request, page: Annotated[int, Query(ge=0)] = 0, page_size: Annotated[int, Query(ge=1, le=25)] = 25
+    request: Request,
+    page: Annotated[int, Query(ge=0, le=10**9)] = 0,
+    page_size: Annotated[int, Query(ge=1, le=25)] = 25,
 ) -> MemoriesAnswer:
     """Return a page of the memories that the API key sees."""
     store = stored_memories(request)
