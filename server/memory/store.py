@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,6 +40,8 @@ _MAX_READ = 2000  # entries of the index, unless the rarest word has more: it ta
 _MAX_FIRST = 2  # words of which a match must have one
 _MAX_EQUAL = 20  # segments that differ in variables only, of which one must fit
 _KEPT_FREQUENCIES = 20_000
+_PURGED = 1000  # segments at once
+_PURGE_PAUSE_SECONDS = 0.02  # SQLite gives a lock to who asks for it, not to who waits
 _BUSY_SECONDS = 10.0
 _DEFAULTS_SECONDS = 1.0  # until a change of another process takes effect
 
@@ -53,6 +55,7 @@ CREATE TABLE IF NOT EXISTS memories (
 CREATE TABLE IF NOT EXISTS shares (
     memory INTEGER NOT NULL REFERENCES memories (id) ON DELETE CASCADE, key TEXT NOT NULL, PRIMARY KEY (memory, key)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS deleted_memories (id INTEGER PRIMARY KEY);  -- whose segments are still to be deleted
 CREATE TABLE IF NOT EXISTS segments (
     id INTEGER PRIMARY KEY, memory INTEGER NOT NULL, fold INTEGER NOT NULL, key INTEGER NOT NULL,
     language TEXT NOT NULL, source TEXT NOT NULL, words TEXT NOT NULL, target TEXT NOT NULL, context TEXT,
@@ -239,11 +242,10 @@ class MemoryStore:
             return self._found(database, _OWNED, viewer, public)
 
     def delete(self, viewer: str, public: str) -> None:
-        """Delete a memory of this owner."""
+        """Delete a memory of this owner. It is gone at once; `purge` frees its space."""
         with self.transaction() as database:
             memory = self._found(database, _OWNED, viewer, public)
-            database.execute("DELETE FROM segments WHERE memory = ?", (memory.number,))
-            database.execute("DELETE FROM memories WHERE id = ?", (memory.number,))
+            self.discard(memory.id)
             self._defaults_until = 0.0
 
     # Segments
@@ -354,11 +356,25 @@ class MemoryStore:
         return self._found(self._database, "1", "", public)
 
     def discard(self, public: str) -> None:
-        """Delete what a failed import has added to a memory of its own, within a transaction of the caller."""
-        self._database.execute(
-            "DELETE FROM segments WHERE memory = (SELECT id FROM memories WHERE public = ?)", (public,)
-        )
-        self._database.execute("DELETE FROM memories WHERE public = ?", (public,))
+        """Delete a memory, whether or not it is complete, within a transaction of the caller."""
+        values = (public,)
+        self._database.execute("INSERT INTO deleted_memories SELECT id FROM memories WHERE public = ?", values)
+        self._database.execute("DELETE FROM memories WHERE public = ?", values)
+
+    @property
+    def has_deleted(self) -> bool:
+        """Whether `purge` has something to do."""
+        return self._reader.execute("SELECT 1 FROM deleted_memories").fetchone() is not None
+
+    def purge(self) -> None:
+        """Delete the segments of deleted memories, some at a time: others can write in between."""
+        while (row := self._reader.execute("SELECT id FROM deleted_memories LIMIT 1").fetchone()) is not None:
+            with self.transaction() as database:
+                chosen = "SELECT id FROM segments INDEXED BY segments_by_memory WHERE memory = ? LIMIT ?"
+                number = database.execute(f"DELETE FROM segments WHERE id IN ({chosen})", (*row, _PURGED)).rowcount
+                if number < _PURGED:
+                    database.execute("DELETE FROM deleted_memories WHERE id = ?", row)
+            time.sleep(_PURGE_PAUSE_SECONDS)
 
     # Look-up
 
@@ -551,14 +567,20 @@ def backup(path: Path, target: Path) -> None:
     """Copy the file of a running server. Raises ValueError if that is impossible."""
     unfinished = target.with_name(f"{target.name}.unfinished")
     try:
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as source, sqlite3.connect(unfinished) as copy:
+        if target.exists() and target.samefile(path):
+            raise ValueError(f"{target} is the file itself; name another one")
+        unfinished.unlink(missing_ok=True)
+        unfinished.touch(0o600)
+        with (
+            closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as source,
+            closing(sqlite3.connect(unfinished)) as copy,
+        ):
             source.backup(copy)
-        copy.close()
-        source.close()
         unfinished.replace(target)
     except (sqlite3.Error, OSError) as error:
-        unfinished.unlink(missing_ok=True)
         raise ValueError(f"{path} cannot be copied to {target}: {error}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _key(memory: Memory, pair: Pair) -> tuple[int, int, int, str]:

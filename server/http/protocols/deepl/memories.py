@@ -319,6 +319,7 @@ async def change(request: Request, memory_id: str, fields: ChangeFields) -> Memo
 async def delete(request: Request, memory_id: str) -> None:
     """Delete a memory of the API key with all its segments."""
     await asyncio.to_thread(stored_memories(request).delete, viewer_of(request), memory_id)
+    _start_jobs(request)  # they free the space
 
 
 @router.get("/{memory_id}/segments", response_model_exclude_none=True, responses=deepl_responses(400, 404))
