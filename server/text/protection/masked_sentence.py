@@ -497,13 +497,11 @@ def unchanged(unit: Unit, span: Range) -> Restored:
     return Restored(text, [each.output for each in protected], block, kept)
 
 
-def replaced(unit: Unit, span: Range, text: str) -> Restored:
-    """Return `text` in place of a part of a unit without spans."""
-    if not unit.tags:
-        return Restored(text)
-    source, target = unit_words(unit, span), words_of(text)
-    aligned = links([unit.text[start:end] for start, end in source], [text[start:end] for start, end in target], None)
-    return Restored(text, (), Block(source, target, aligned))
+def replaced(unit: Unit, span: Range, text: str, attention: TokenAttention | None = None) -> Restored:
+    """Return `text` in place of a part of a unit without spans; `attention` is that of a model that has read it."""
+    restored = MaskedSentence(unit, *span, unit.text[slice(*span)]).restore(text, attention)
+    assert isinstance(restored, Restored), "there are no spans to lose"
+    return restored
 
 
 def unit_words(unit: Unit, span: Range) -> list[Range]:
