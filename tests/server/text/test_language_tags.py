@@ -1,6 +1,7 @@
 import pytest
 from babel import Locale
 
+from server.text import language_tags
 from server.text.language_tags import match_language, means_detection, primary_language
 
 SERVED = ["en", "he", "jv", "fil", "nb", "zh", "zh-Hant", "pt", "pt-BR", "de"]
@@ -89,3 +90,7 @@ def test_a_code_of_a_language_is_never_read_as_the_name_of_another() -> None:
 def test_clients_request_detection_in_several_ways() -> None:
     assert all(means_detection(tag) for tag in (None, "", " ", "auto", "AUTO", "auto-detect", "und"))
     assert not any(means_detection(tag) for tag in ("en", "automatic", "a"))
+
+
+def test_no_name_of_a_language_looks_like_a_code() -> None:
+    assert not [name for name in language_tags._tags_of_names() if language_tags._CODE.match(name)]
