@@ -55,11 +55,6 @@ def test_the_function_in_the_graph_computes_the_same() -> None:
         np.testing.assert_allclose(found[: last + 1], expected[: last + 1], rtol=1e-4, atol=1e-5)
 
 
-def test_no_rows_give_no_rows() -> None:
-    inputs = {name: array[:0] for name, array in _inputs(16).items()}
-    assert _operator(16).run(inputs)["output"].shape == (0, SOURCE_LEN, HEADS * 16)
-
-
 @pytest.mark.parametrize("head_dim", [8, 64, 72])
 def test_biased_attention_adds_the_bias_of_each_offset(head_dim: int) -> None:
     inputs = _inputs(head_dim, padding=1.0)

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from bundle.loading import load_bundle
-from kvasir_commands import app
 from library.home import Home
 from library.mozilla import Metadata, read_metadata
 from library.pull import PullOptions, pull
@@ -58,14 +56,6 @@ def test_the_best_released_tier_is_downloaded_and_checked(server: HubServer, hom
     assert [path.rpartition("/")[2].partition(".")[0] for path in server.paths()] == ["models", "lex", "vocab"]
 
 
-def test_a_tier_can_be_chosen_on_the_command_line(server: HubServer, home: Home) -> None:
-    arguments = ["pull", "en-de", "--registry", f"{server.address}/db/models.json", "--tier", "tiny", "--download-only"]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0
-    folder = Path(result.stderr.splitlines()[-1].removeprefix("en-de: "))
-    assert json.loads((folder / "metadata.json").read_text())["architecture"] == "tiny"
-
-
 @pytest.fixture
 def student(server: HubServer, tmp_path: Path) -> dict[str, bytes]:
     """Files of a random student, which the registry has as the tiny model."""
@@ -87,6 +77,7 @@ def student(server: HubServer, tmp_path: Path) -> dict[str, bytes]:
     return contents
 
 
+@pytest.mark.usefixtures("_copying_not_measured")
 def test_a_pair_becomes_a_bundle_with_a_card(
     server: HubServer, home: Home, student: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,6 +99,7 @@ def test_a_pair_becomes_a_bundle_with_a_card(
     assert server.paths() == []
 
 
+@pytest.mark.usefixtures("_copying_not_measured")
 def test_a_folder_copied_from_firefox_becomes_a_bundle(home: Home, student: dict[str, bytes], tmp_path: Path) -> None:
     copied = tmp_path / "firefox-model"
     copied.mkdir()
@@ -201,17 +193,6 @@ def test_a_local_registry_names_no_files_outside_its_folder(home: Home, tmp_path
         pull("en-de", PullOptions(registry=str(tmp_path), download_only=True), home)
 
 
-def test_a_language_of_a_pair_finds_its_macrolanguage(server: HubServer, home: Home, student: dict[str, bytes]) -> None:
-    listed = json.loads(server.plain_files["/db/models.json"])
-    norwegian = {**listed["models"]["en-de"][0], "targetLanguage": "no"}
-    server.plain_files["/db/models.json"] = json.dumps(listed | {"models": {"en-no": [norwegian]}}).encode()
-    lines: list[str] = []
-    options = PullOptions(registry=f"{server.address}/db/models.json", precision="float32")
-    folder = pull("en-nb", options, home, lines.append)
-    assert lines[0].startswith("downloading en-nb as en-no, tier tiny")
-    assert load_bundle(folder).config.target_languages == ("no",)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -265,6 +246,7 @@ def test_a_damaged_registry_is_an_error_with_its_address(
         pull("en-de", PullOptions(registry=f"{server.address}{path}"), home)
 
 
+@pytest.mark.usefixtures("_copying_not_measured")
 def test_a_language_of_a_pair_may_have_a_script(server: HubServer, home: Home, student: dict[str, bytes]) -> None:
     listed = json.loads(server.plain_files["/db/models.json"])
     chinese = {**listed["models"]["en-de"][0], "targetLanguage": "zh_hant"}
