@@ -79,10 +79,3 @@ def test_biased_attention_adds_the_bias_of_each_offset(head_dim: int) -> None:
         np.testing.assert_allclose(native[row, : last + 1], expected, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(function[row, : last + 1], expected, rtol=1e-4, atol=1e-5)
         assert not native[row, last + 1 :].any()
-
-
-def test_a_source_longer_than_the_biases_is_rejected() -> None:
-    attributes = {"num_heads": HEADS, "kv_num_heads": HEADS, "scale": 1.0}
-    biases = np.zeros((HEADS, 2 * SOURCE_LEN - 3), np.float32)
-    with pytest.raises(Exception, match="too few biases"):
-        OneOperator(operators.BIASED_SOURCE_ATTENTION, attributes).run(_inputs(8) | {"biases": biases})

@@ -1,7 +1,6 @@
 import gzip
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from library.home import Home
 from library.mozilla import Metadata, read_metadata
 from library.pull import PullOptions, pull
 from model.checkpoints.checkpoint import CheckpointError
+from model.families.registry import read_checkpoint
 from tests.fakes.hub_server import HubServer, hub_server
 from tests.library.registry_entries import CONTENTS, KINDS, entry, measured, packed, packed_record, record
 from tests.model.families.marian.random_files import MarianShape, write_binary, write_random_model
@@ -99,15 +99,12 @@ def test_a_pair_becomes_a_bundle_with_a_card(
     assert server.paths() == []
 
 
-@pytest.mark.usefixtures("_copying_not_measured")
-def test_a_folder_copied_from_firefox_becomes_a_bundle(home: Home, student: dict[str, bytes], tmp_path: Path) -> None:
-    copied = tmp_path / "firefox-model"
-    copied.mkdir()
+def test_a_folder_copied_from_firefox_is_a_checkpoint(student: dict[str, bytes], tmp_path: Path) -> None:
     for name, content in student.items():
-        (copied / name).write_bytes(content)
-    config = load_bundle(pull(str(copied), PullOptions(precision="float32"), home)).config
-    assert (config.source_languages, config.target_languages) == (("en",), ("de",))
-    assert config.provenance.family == "marian-nmt"
+        (tmp_path / name).write_bytes(content)
+    checkpoint = read_checkpoint(tmp_path)
+    assert (checkpoint.languages.source, checkpoint.languages.target) == (("en",), ("de",))
+    assert checkpoint.provenance.family == "marian-nmt"
 
 
 def test_a_pair_that_mozilla_lacks_is_that_of_opus_mt(
@@ -246,15 +243,13 @@ def test_a_damaged_registry_is_an_error_with_its_address(
         pull("en-de", PullOptions(registry=f"{server.address}{path}"), home)
 
 
-@pytest.mark.usefixtures("_copying_not_measured")
 def test_a_language_of_a_pair_may_have_a_script(server: HubServer, home: Home, student: dict[str, bytes]) -> None:
     listed = json.loads(server.plain_files["/db/models.json"])
     chinese = {**listed["models"]["en-de"][0], "targetLanguage": "zh_hant"}
     server.plain_files["/db/models.json"] = json.dumps(listed | {"models": {"en-zh_hant": [chinese]}}).encode()
-    options = PullOptions(registry=f"{server.address}/db/models.json", precision="float32")
-    assert pull("en-zh-Hant", replace(options, download_only=True), home).is_dir()
-    folder = pull("en-zh_hant", options, home)
-    assert load_bundle(folder).config.target_languages == ("zh-Hant",)
+    options = PullOptions(registry=f"{server.address}/db/models.json", download_only=True)
+    for name in ("en-zh-Hant", "en-zh_hant"):
+        assert read_checkpoint(pull(name, options, home)).languages.target == ("zh-Hant",)
 
 
 @pytest.mark.parametrize(
