@@ -123,6 +123,25 @@ def test_a_row_that_is_not_numbers_leaves_the_others_alone_and_names_tokens(pois
     assert ((found["tokens"] >= 0) & (found["tokens"] < 5000)).all()
 
 
+<<<<<<< HEAD
+=======
+def test_no_rows_give_no_candidates() -> None:
+    found = _rank(_matrix(100), np.zeros((0, INPUTS), np.float32), np.zeros(100, np.float32), 3)
+    assert found["tokens"].shape == found["logits"].shape == (0, 3)
+    assert found["log_normalizer"].shape == (0,)
+
+
+def test_without_candidates_nothing_is_multiplied() -> None:
+    matrix, hidden, mask = _matrix(100), np.ones((3, INPUTS), np.float32), np.zeros(100, np.float32)
+    for found in (
+        _rank(matrix, hidden, mask, 0),
+        _listed(matrix, hidden, mask, [[4, 5]], [0, -1, 0], num_candidates=0),
+    ):
+        assert found["tokens"].shape == found["logits"].shape == (3, 0)
+        assert np.isnan(found["log_normalizer"].astype(np.float32)).all()
+
+
+>>>>>>> live
 @pytest.mark.parametrize("with_scores", [True, False])
 def test_the_function_in_the_graph_finds_the_same(with_scores: bool) -> None:
     matrix, hidden = _matrix(2000), random_rows(np.random.default_rng(10), 9, INPUTS)
@@ -137,7 +156,14 @@ def test_the_function_in_the_graph_finds_the_same(with_scores: bool) -> None:
 
 
 def _listed(
-    matrix: Matrix, hidden: Floats, mask: Floats, lists: list[list[int]], list_of_row: list[int], *, native: bool = True
+    matrix: Matrix,
+    hidden: Floats,
+    mask: Floats,
+    lists: list[list[int]],
+    list_of_row: list[int],
+    *,
+    native: bool = True,
+    num_candidates: int = 5,
 ) -> Numbers:
     capacity = max(map(len, lists)) + 3
     # After the end of a list is what an earlier one left there.
@@ -146,7 +172,7 @@ def _listed(
         tokens[index, : len(each)] = each
     inputs: Arrays = {
         "mask": mask,
-        "num_candidates": np.array([5], np.int64),
+        "num_candidates": np.array([num_candidates], np.int64),
         "with_scores": np.array([True]),
         "lists": tokens,
         "lengths": np.array([len(each) for each in lists], np.int32),
