@@ -22,6 +22,7 @@ from server.http.requests.translation_call import run_translation
 from server.http.responses.download import download
 from server.http.responses.errors import ErrorFormat
 from server.http.responses.large_json import json_response
+from server.http.routing import PlainRoute
 from server.http.state import ServerState, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import (
@@ -53,7 +54,7 @@ LIBRETRANSLATE = ErrorFormat(
 libretranslate_responses = LIBRETRANSLATE.responses
 
 
-router = APIRouter(tags=["LibreTranslate-compatible"])
+router = APIRouter(tags=["LibreTranslate-compatible"], route_class=PlainRoute)
 
 # Codes of the protocol and their tags; the last two are names of simplified Chinese in bundles.
 _TAG_OF_CODE = {"pb": "pt-BR", "zt": "zh-Hant"}

@@ -54,8 +54,8 @@ def accept(request: Request, translation: TranslationRequest) -> tuple[Translati
     """
     service, _ = server_state(request).accept()
     begin_call(request, len(translation.texts), translation.num_characters, translation.options)
-    if translation.memory is None:
-        translation = replace(translation, memory=default_memory(request))
+    if translation.memory is None and (memory := default_memory(request)) is not None:
+        translation = replace(translation, memory=memory)
     return service, replace(translation, bypass_cache=True) if bypasses_cache(request) else translation
 
 

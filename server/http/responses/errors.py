@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
+from server.http.requests.parameters import path_of
 from server.http.state import RequestRecord, request_record
 from server.interface.errors import (
     ClientGone,
@@ -97,7 +98,7 @@ class ErrorFormats:
 
     def of(self, scope: Scope) -> ErrorFormat:
         """Return the error format of the protocol that owns the request path; default: native."""
-        return self.of_path(str(scope["path"]).removeprefix(str(scope.get("root_path", ""))))
+        return self.of_path(path_of(scope))
 
     def of_paths(self, paths: Sequence[str]) -> ErrorFormat:
         """Return a format with the fields of all protocols that own one of `paths`; the first has precedence.
