@@ -12,7 +12,7 @@ from server.interface.request import Completion, Hypothesis, Request, TokenIds, 
 from server.text.digits import NumberCheck
 from server.text.joining import between
 from server.text.language_detection import TargetDetector
-from server.text.protection.masked_sentence import MaskedSentence, Means, Restored
+from server.text.protection.masked_sentence import MaskedSentence, Means, Restored, TokenAttention
 from server.text.readers.html import read_html
 from server.text.readers.pieces import to_document
 from server.text.readers.plain_text import read_text, read_whole
@@ -57,6 +57,7 @@ class Sentence:
     is_incomplete: bool = False  # its translation lacks something
     memory: MemoryMatch | None = None  # what a translation memory has for it
     prefix: Tokens = ()  # with which its translation begins as a similar one in the memory does
+    attention: TokenAttention | None = None  # of the translation that the memory has, where tags need it
 
     @property
     def written(self) -> str:

@@ -94,6 +94,22 @@ def test_each_sentence_says_what_the_memory_had(server: Served, memory: str, for
     assert uses == [("exact", 100, "1"), ("none", None, None), ("fuzzy", 87, "2")]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Press the <b>green</b> button 7 times.", "Die <b>grüne</b> Taste 7-mal betätigen."),
+        ("<p>Press the <b>green button</b> 7 times.</p>", "<p>Die <b>grüne Taste</b> 7-mal betätigen.</p>"),
+        ("The <i>red</i> pump is in the old house.", "Das <i>rote</i> Pumpwerk befindet sich im alten Haus."),
+    ],
+)
+def test_tags_stay_with_their_words_in_what_the_memory_has(
+    server: Served, memory: str, text: str, expected: str
+) -> None:
+    translation = _translated(server, text, memory_id=memory, format="html")
+    assert translation["text"] == expected
+    assert translation["details"]["memory"][0]["memory"] == "exact"  # type: ignore[index]  # an object
+
+
 def test_a_stream_has_the_same_text(server: Served, memory: str) -> None:
     text = "Press the green button 7 times. Good morning. Press the green button 8 times."
     whole = _translated(server, text, memory_id=memory)["text"]

@@ -189,7 +189,9 @@ class JobAnswer(BaseModel):
 
 @router.get("", responses=deepl_responses(400))
 async def all_memories(
-    request: Request, page: Annotated[int, Query(ge=0)] = 0, page_size: Annotated[int, Query(ge=1, le=25)] = 25
+    request: Request,
+    page: Annotated[int, Query(ge=0, le=10**9)] = 0,
+    page_size: Annotated[int, Query(ge=1, le=25)] = 25,
 ) -> MemoriesAnswer:
     """Return a page of the memories that the API key sees."""
     store = stored_memories(request)
@@ -317,6 +319,7 @@ async def change(request: Request, memory_id: str, fields: ChangeFields) -> Memo
 async def delete(request: Request, memory_id: str) -> None:
     """Delete a memory of the API key with all its segments."""
     await asyncio.to_thread(stored_memories(request).delete, viewer_of(request), memory_id)
+    _start_jobs(request)  # they free the space
 
 
 @router.get("/{memory_id}/segments", response_model_exclude_none=True, responses=deepl_responses(400, 404))
