@@ -1,7 +1,5 @@
 """Error responses of the DeepL-compatible protocol."""
 
-from pydantic import BaseModel
-
 from server.http.responses.errors import ErrorFormat
 from server.interface.errors import (
     DocumentNotReady,
@@ -12,16 +10,9 @@ from server.interface.errors import (
     TextTooLong,
 )
 
-
-class DeepLError(BaseModel):
-    """Body of an error response."""
-
-    message: str
-
-
 DEEPL = ErrorFormat(
+    "DeepLError",
     lambda _, __, message: {"message": message},
-    DeepLError,
     {
         InvalidRequest: 400,
         TextTooLong: 413,
