@@ -35,7 +35,6 @@ from server.http.protocols.protocol import Protocol
 from server.http.protocols.registry import PROTOCOLS, error_formats
 from server.http.requests.admission import key_in_body
 from server.http.responses.errors import install_error_handlers
-from server.http.routing import FixedPaths
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
 from server.operations.event_loop import watch_event_loop
@@ -113,7 +112,6 @@ def create_app(
         _add_routes(app, page.router)  # it calls /v1
         if "live" in settings.protocols:
             _add_routes(app, page.live_router)
-    app.router.routes.insert(0, FixedPaths(app.router.routes))
     upload_bytes = settings.document_options.limits.max_file_bytes + settings.max_body_bytes  # and the other fields
     upload_paths = [path for protocol in protocols for path in protocol.upload_paths]
     admission = Admission(server, protocols)

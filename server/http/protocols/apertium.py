@@ -12,7 +12,6 @@ from server.http.protocols.protocol import Protocol, SharedPaths
 from server.http.requests.parameters import Parameters, read_parameters
 from server.http.requests.translation_call import translate_texts
 from server.http.responses.errors import ErrorFormat
-from server.http.routing import PlainRoute
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.translation.types import TextFormat
@@ -34,9 +33,7 @@ def _body(status: int, _: str, message: str) -> dict[str, object]:
 
 APERTIUM = ErrorFormat("ApertiumError", _body, {InvalidRequest: 400, TextTooLong: 413})
 
-router = APIRouter(
-    tags=["Apertium-compatible"], route_class=PlainRoute, responses=APERTIUM.responses(400, 413, 429, 500, 503, 504)
-)
+router = APIRouter(tags=["Apertium-compatible"], responses=APERTIUM.responses(400, 413, 429, 500, 503, 504))
 
 _FORMATS: dict[str, TextFormat] = {"": "html", "html": "html", "txt": "text", "text": "text"}
 _FUNCTION_NAME = re.compile(r"[A-Za-z_$][\w$.]{0,99}", re.ASCII)

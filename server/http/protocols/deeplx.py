@@ -13,7 +13,6 @@ from server.http.requests.parameters import body_of, read_parameters
 from server.http.requests.translation_call import source_codes, translate_texts
 from server.http.responses.errors import ErrorFormat
 from server.http.responses.examples import answers
-from server.http.routing import PlainRoute
 from server.interface.errors import InvalidRequest, NotFound, TextTooLong, UnsupportedPair
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.types import TextFormat
@@ -28,7 +27,6 @@ DEEPLX = ErrorFormat(
 router = APIRouter(
     prefix="/deeplx",
     tags=["DeepLX-compatible"],
-    route_class=PlainRoute,
     responses=DEEPLX.responses(400, 404, 406, 413, 429, 500, 503, 504),
 )
 

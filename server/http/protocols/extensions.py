@@ -11,7 +11,6 @@ from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.requests.translation_call import source_codes, translate_texts
 from server.http.responses.errors import ErrorFormat
 from server.http.responses.examples import answers
-from server.http.routing import PlainRoute
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.text.language_tags import display_name, match_language, means_detection
@@ -22,9 +21,7 @@ EXTENSIONS = ErrorFormat(
     "ExtensionError", lambda _, __, message: {"error": message}, {InvalidRequest: 400, TextTooLong: 413}
 )
 
-router = APIRouter(
-    tags=["Browser extensions"], route_class=PlainRoute, responses=EXTENSIONS.responses(400, 413, 429, 500, 503, 504)
-)
+router = APIRouter(tags=["Browser extensions"], responses=EXTENSIONS.responses(400, 413, 429, 500, 503, 504))
 
 # Selection Translator names the two scripts unlike Unicode.
 _CHINESE_NAMES = {"zh-Hans": "\u4e2d\u6587(\u7b80\u4f53)", "zh-Hant": "\u4e2d\u6587(\u7e41\u4f53)"}

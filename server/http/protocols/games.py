@@ -7,7 +7,6 @@ from server.http.protocols.protocol import Protocol, SharedPaths
 from server.http.requests.parameters import read_parameters
 from server.http.requests.translation_call import translate_texts
 from server.http.responses.errors import ErrorFormat
-from server.http.routing import PlainRoute
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.text.language_tags import match_language
@@ -15,9 +14,7 @@ from server.translation.router import Route, Router
 
 GAMES = ErrorFormat("GamesError", lambda _, __, message: {"error": message}, {InvalidRequest: 400, TextTooLong: 413})
 
-router = APIRouter(
-    tags=["Game translators"], route_class=PlainRoute, responses=GAMES.responses(400, 413, 429, 500, 503, 504)
-)
+router = APIRouter(tags=["Game translators"], responses=GAMES.responses(400, 413, 429, 500, 503, 504))
 
 # Sugoi translates from Japanese to English, and its requests name no languages.
 _SUGOI_SOURCE, _SUGOI_TARGET = "ja", "en"

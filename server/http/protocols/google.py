@@ -12,7 +12,6 @@ from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.requests.translation_call import check_language, source_codes, translate_texts
 from server.http.responses.errors import ErrorFormat
 from server.http.responses.examples import answers
-from server.http.routing import PlainRoute
 from server.http.state import server_state
 from server.interface.errors import InvalidApiKey, InvalidRequest, MissingApiKey, TextTooLong
 from server.text.language_tags import display_name, match_language, means_detection
@@ -55,9 +54,7 @@ PAGE_PATH = "/google"
 MOBILE_PATH = "/m"
 BATCH_PATH = "/_/TranslateWebserverUi/data/batchexecute"
 
-router = APIRouter(
-    tags=["Google-compatible"], route_class=PlainRoute, responses=GOOGLE.responses(400, 413, 429, 500, 503, 504)
-)
+router = APIRouter(tags=["Google-compatible"], responses=GOOGLE.responses(400, 413, 429, 500, 503, 504))
 
 _FORMATS: dict[str, TextFormat] = {"": "html", "html": "html", "text": "text"}
 _NO_LANGUAGE = "und"

@@ -22,7 +22,6 @@ from server.http.requests.translation_call import run_translation
 from server.http.responses.download import download
 from server.http.responses.errors import ErrorFormat
 from server.http.responses.examples import answers
-from server.http.routing import PlainRoute
 from server.http.state import ServerState, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import (
@@ -47,7 +46,7 @@ LIBRETRANSLATE = ErrorFormat(
 libretranslate_responses = LIBRETRANSLATE.responses
 
 
-router = APIRouter(tags=["LibreTranslate-compatible"], route_class=PlainRoute)
+router = APIRouter(tags=["LibreTranslate-compatible"])
 
 # Codes of the protocol and their tags; the last two are names of simplified Chinese in bundles.
 _TAG_OF_CODE = {"pb": "pt-BR", "zt": "zh-Hant"}

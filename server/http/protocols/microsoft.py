@@ -15,7 +15,6 @@ from server.http.requests.parameters import read_json
 from server.http.requests.translation_call import translate_texts
 from server.http.responses.errors import ErrorFormat
 from server.http.responses.examples import answers
-from server.http.routing import PlainRoute
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, QuotaExceeded, TextTooLong
 from server.text.language_detection import Detection
@@ -77,9 +76,7 @@ def _text_format_of(value: object) -> TextFormat:
     return found
 
 
-router = APIRouter(
-    tags=["Microsoft-compatible"], route_class=PlainRoute, responses=MICROSOFT.responses(400, 413, 429, 500, 503, 504)
-)
+router = APIRouter(tags=["Microsoft-compatible"], responses=MICROSOFT.responses(400, 413, 429, 500, 503, 504))
 
 _MAX_TARGETS = 20
 

@@ -9,7 +9,6 @@ from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.requests.translation_call import translate_texts
 from server.http.responses.errors import ErrorFormat
 from server.http.responses.examples import answers
-from server.http.routing import PlainRoute
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.operations.version import version
@@ -22,7 +21,6 @@ MTRANSERVER = ErrorFormat(
 router = APIRouter(
     prefix="/mtranserver",
     tags=["MTranServer-compatible"],
-    route_class=PlainRoute,
     responses=MTRANSERVER.responses(400, 413, 429, 500, 503, 504),
 )
 

@@ -13,7 +13,6 @@ from server.http.protocols.deepl.fields import DEEPL, language_code, one_of
 from server.http.requests.parameters import body_of, read_parameters
 from server.http.responses.examples import answers
 from server.http.responses.large_json import json_response
-from server.http.routing import PlainRoute
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest
 from server.text.glossary import Glossary
@@ -28,7 +27,7 @@ from server.translation.glossaries import (
 )
 from server.translation.router import Router
 
-router = APIRouter(tags=["DeepL-compatible"], route_class=PlainRoute)
+router = APIRouter(tags=["DeepL-compatible"])
 
 Dictionaries = dict[Pair, dict[str, str]]
 """Entries of each pair of languages."""

@@ -7,14 +7,13 @@ from server.http.protocols.deepl.glossaries import glossary_pairs
 from server.http.requests.parameters import read_parameters
 from server.http.responses.examples import answers
 from server.http.responses.large_json import json_response
-from server.http.routing import PlainRoute
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, NotFound
 from server.text.formality import has_formality
 from server.text.language_tags import display_name
 from server.translation.router import Router
 
-router = APIRouter(tags=["DeepL-compatible"], route_class=PlainRoute)
+router = APIRouter(tags=["DeepL-compatible"])
 
 # The features of each resource, and the sides of a pair that must have them: "s" the source, "t" the target.
 _RESOURCES = {

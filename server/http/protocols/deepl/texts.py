@@ -22,7 +22,6 @@ from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.requests.translation_call import run_translation
 from server.http.responses.examples import answers
 from server.http.responses.large_json import json_response
-from server.http.routing import PlainRoute
 from server.http.state import ServerState, request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest, TextTooLong
@@ -31,7 +30,7 @@ from server.text.readers.pieces import MarkupOptions
 from server.translation.service import AUTO, TranslationOutcome
 from server.translation.types import TranslationRequest
 
-router = APIRouter(prefix="/v2", tags=["DeepL-compatible"], route_class=PlainRoute)
+router = APIRouter(prefix="/v2", tags=["DeepL-compatible"])
 
 _MAX_BODY_BYTES = 128 * 1024
 _UNLIMITED_CHARACTERS = 1_000_000_000_000  # the value that DeepL returns for unlimited accounts

@@ -25,7 +25,6 @@ from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.translation_call import begin_call, bypasses_cache, record_outcome
 from server.http.responses.errors import error_responses
 from server.http.responses.large_json import OBJECTS_ON_LOOP, respond
-from server.http.routing import PlainRoute
 from server.http.state import request_record, server_state
 from server.interface.decoding_options import DecodingOptions, DetailOptions
 from server.interface.request import FinishReason, Pooling
@@ -40,7 +39,7 @@ from server.translation.whole_texts import (
     ScoreResult,
 )
 
-router = APIRouter(prefix="/v1", route_class=PlainRoute)
+router = APIRouter(prefix="/v1")
 
 _NUMBERS_ON_LOOP = 10_000  # as JSON they take about 5 ms
 

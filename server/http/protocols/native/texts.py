@@ -31,7 +31,6 @@ from server.http.requests.memories import named_memory
 from server.http.requests.translation_call import accept, run_translation
 from server.http.responses.errors import NATIVE, error_responses
 from server.http.responses.large_json import OBJECTS_ON_LOOP, respond
-from server.http.routing import PlainRoute
 from server.http.state import request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest
@@ -46,7 +45,7 @@ from server.translation.glossaries import memory_of
 from server.translation.service import TranslationOutcome
 from server.translation.types import KeepReason, MemoryUse, TextContext, TextFormat, Translation, TranslationRequest
 
-router = APIRouter(prefix="/v1", tags=["translation"], route_class=PlainRoute)
+router = APIRouter(prefix="/v1", tags=["translation"])
 
 
 class TranslateBody(BoundedBody, DecodingOptions):

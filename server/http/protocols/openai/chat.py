@@ -17,7 +17,6 @@ from server.http.requests.translation_call import accept, run_translation, sourc
 from server.http.responses.errors import ErrorFormat
 from server.http.responses.examples import answers
 from server.http.responses.text_events import HEARTBEAT_SECONDS, TextEvents
-from server.http.routing import PlainRoute
 from server.http.state import RequestRecord, request_record, server_state
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.interface.request import FinishReason
@@ -185,7 +184,7 @@ class CompletionStream(TextEvents[TranslationOutcome]):
         return event({**self._head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]})
 
 
-router = APIRouter(tags=["OpenAI-compatible"], route_class=PlainRoute)
+router = APIRouter(tags=["OpenAI-compatible"])
 
 # Prompts have instructions, and segments as JSON, beside the text.
 _MAX_PROMPT_RATIO, _MAX_INSTRUCTIONS = 2, 50_000
