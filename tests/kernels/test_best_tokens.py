@@ -123,14 +123,6 @@ def test_a_row_that_is_not_numbers_leaves_the_others_alone_and_names_tokens(pois
     assert ((found["tokens"] >= 0) & (found["tokens"] < 5000)).all()
 
 
-<<<<<<< HEAD
-=======
-def test_no_rows_give_no_candidates() -> None:
-    found = _rank(_matrix(100), np.zeros((0, INPUTS), np.float32), np.zeros(100, np.float32), 3)
-    assert found["tokens"].shape == found["logits"].shape == (0, 3)
-    assert found["log_normalizer"].shape == (0,)
-
-
 def test_without_candidates_nothing_is_multiplied() -> None:
     matrix, hidden, mask = _matrix(100), np.ones((3, INPUTS), np.float32), np.zeros(100, np.float32)
     for found in (
@@ -141,7 +133,6 @@ def test_without_candidates_nothing_is_multiplied() -> None:
         assert np.isnan(found["log_normalizer"].astype(np.float32)).all()
 
 
->>>>>>> live
 @pytest.mark.parametrize("with_scores", [True, False])
 def test_the_function_in_the_graph_finds_the_same(with_scores: bool) -> None:
     matrix, hidden = _matrix(2000), random_rows(np.random.default_rng(10), 9, INPUTS)
