@@ -1,6 +1,7 @@
 """DeepL-compatible routes for multilingual glossaries, which have a dictionary for each pair of languages."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -27,6 +28,8 @@ from server.translation.glossaries import (
     MultilingualInfo,
     Pair,
 )
+
+_FIELD_OF_ITEM = re.compile(r"dictionaries\[(\d{1,3})\](?:\.(\w+)|\[(\w+)\])")  # in a form
 
 router = APIRouter(prefix="/v3/glossaries", tags=["DeepL-compatible"])
 
@@ -188,10 +191,16 @@ def _glossaries(request: Request) -> MultilingualGlossaries:
 
 
 async def _body(request: Request) -> dict[str, object]:
+    """Return the body as an object; DeepL's client for Java sends forms with `dictionaries[0].source_lang`."""
     sent = await read_parameters(request)
-    if not sent.is_json:
-        raise InvalidRequest("Invalid request: the body must be JSON")
-    return sent.as_json()
+    body = sent.as_json()
+    items: dict[int, dict[str, object]] = {}
+    for name in () if sent.is_json else tuple(body):
+        if (item := _FIELD_OF_ITEM.fullmatch(name)) is not None:
+            items.setdefault(int(item[1]), {})[item[2] or item[3]] = body.pop(name)
+    if items:
+        body["dictionaries"] = [items[index] for index in sorted(items)]
+    return body
 
 
 async def _dictionaries(request: Request, body: dict[str, object]) -> list[tuple[Pair, Dictionaries]]:
