@@ -14,6 +14,14 @@ from server.documents.markup.text_values import TextValue, is_for_programs, is_t
         ("ID", " item ", True),
         ("id", "some item", False),
         ("title", "item", False),
+        ("email", "Email", False),  # a label
+        ("language", "Language", False),
+        ("language", "English", True),
+        ("sourceLanguage", "en", True),
+        ("default_locale", "zh-Hans", True),
+        ("slang", "yes", False),
+        ("slang", "word", False),
+        ("sourceLanguage", "English", False),
     ],
 )
 def test_keys_name_values_for_programs(key: str, value: str, expected: bool) -> None:
