@@ -48,10 +48,13 @@ _DEFAULTS_SECONDS = 1.0  # until a change of another process takes effect
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS memories (
     id INTEGER PRIMARY KEY AUTOINCREMENT, public TEXT NOT NULL UNIQUE, name TEXT NOT NULL, source TEXT NOT NULL,
-    targets TEXT NOT NULL, owner TEXT NOT NULL, is_default INTEGER NOT NULL DEFAULT 0,
-    is_complete INTEGER NOT NULL DEFAULT 1, segments INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0,
+    targets TEXT NOT NULL, owner TEXT NOT NULL, is_complete INTEGER NOT NULL DEFAULT 1,
+    segments INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0,
     created INTEGER NOT NULL, changed INTEGER NOT NULL
 );
+CREATE TABLE IF NOT EXISTS defaults (  -- keys that use a memory for every request
+    memory INTEGER NOT NULL REFERENCES memories (id) ON DELETE CASCADE, key TEXT NOT NULL, PRIMARY KEY (memory, key)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS shares (
     memory INTEGER NOT NULL REFERENCES memories (id) ON DELETE CASCADE, key TEXT NOT NULL, PRIMARY KEY (memory, key)
 ) WITHOUT ROWID;
@@ -87,7 +90,8 @@ _WRITABLE = (
     "is_complete AND (owner = :viewer OR EXISTS (SELECT 1 FROM shares WHERE memory = memories.id AND key = :viewer))"
 )
 _OWNED = "is_complete AND owner = :viewer"
-_MEMORY = "id, public, name, source, targets, owner, is_default, segments, created, changed"
+_IS_DEFAULT = "EXISTS (SELECT 1 FROM defaults WHERE memory = memories.id AND key = :viewer)"
+_MEMORY = f"id, public, name, source, targets, owner, {_IS_DEFAULT}, segments, created, changed"
 _SEGMENT = "id, language, source, target, context, created, changed, author"
 _BYTES = "length(CAST(source AS BLOB)) + length(CAST(target AS BLOB))"
 _SIZE = f"SELECT coalesce(sum({_BYTES}), 0) FROM segments WHERE memory = ?"
@@ -166,7 +170,7 @@ class MemoryStore:
         self._opened: list[sqlite3.Connection] = []
         self._frequencies: LRUCache[str, int] = LRUCache(_KEPT_FREQUENCIES)
         self._frequency_lock = threading.Lock()
-        self._defaults: list[tuple[Memory, frozenset[str]]] = []
+        self._defaults: dict[str, tuple[Memory, ...]] = {}  # by viewer
         self._defaults_until = 0.0
         try:
             self._database = self._connect()
@@ -198,9 +202,10 @@ class MemoryStore:
                 raise InvalidRequest(f"there are {count} of {_MAX_MEMORIES} translation memories; delete some")
             row = database.execute(
                 "INSERT INTO memories (public, name, source, targets, owner, is_complete, created, changed) "
-                f"VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING {_MEMORY}",
-                (public, name, source, json.dumps(targets), owner, is_complete, now, now),
-            ).fetchone()
+                f"VALUES (:public, :name, :source, :targets, :viewer, :is_complete, :now, :now) RETURNING {_MEMORY}",
+                {"public": public, "name": name, "source": source, "targets": json.dumps(targets), "viewer": owner,
+                 "is_complete": is_complete, "now": now},
+            ).fetchone()  # fmt: skip
         return _memory(row)
 
     def memories(self, viewer: str, offset: int, limit: int) -> tuple[list[Memory], int]:
@@ -225,21 +230,27 @@ class MemoryStore:
         is_default: bool | None = None,
         shared_with: Sequence[str] | None = None,
     ) -> Memory:
-        """Rename a memory of this owner, use it for all requests of its viewers or not, or share it with other keys."""
+        """Rename or share a memory of this owner, or use any memory for all requests of this viewer."""
         with self.transaction() as database:
-            memory = self._found(database, _OWNED, viewer, public)
-            if name is not None and not 0 < len(name.strip()) <= len(name) <= MAX_NAME_CHARACTERS:
-                raise InvalidRequest(f"the name must have 1 to {MAX_NAME_CHARACTERS} characters. Given: {len(name)}")
-            database.execute(
-                "UPDATE memories SET name = coalesce(?, name), is_default = coalesce(?, is_default) WHERE id = ?",
-                (name, is_default, memory.number),
-            )
+            owns = name is not None or shared_with is not None
+            memory = self._found(database, _OWNED if owns else _READABLE, viewer, public)
+            if name is not None:
+                if not 0 < len(name.strip()) <= len(name) <= MAX_NAME_CHARACTERS:
+                    raise InvalidRequest(
+                        f"the name must have 1 to {MAX_NAME_CHARACTERS} characters. Given: {len(name)}"
+                    )
+                database.execute("UPDATE memories SET name = ? WHERE id = ?", (name, memory.number))
             if shared_with is not None:
                 database.execute("DELETE FROM shares WHERE memory = ?", (memory.number,))
                 rows = [(memory.number, key) for key in dict.fromkeys(shared_with)]
                 database.executemany("INSERT INTO shares VALUES (?, ?)", rows)
+            if is_default is not None:
+                add_or_remove = "INSERT OR IGNORE INTO defaults VALUES (?, ?)"
+                if not is_default:
+                    add_or_remove = "DELETE FROM defaults WHERE memory = ? AND key = ?"
+                database.execute(add_or_remove, (memory.number, viewer))
             self._defaults_until = 0.0
-            return self._found(database, _OWNED, viewer, public)
+            return self._found(database, _READABLE, viewer, public)
 
     def delete(self, viewer: str, public: str) -> None:
         """Delete a memory of this owner. It is gone at once; `purge` frees its space."""
@@ -379,20 +390,16 @@ class MemoryStore:
     # Look-up
 
     def chosen(self, viewer: str, public: str | None) -> tuple[Memory, ...]:
-        """Return the memory that a request names, or all that are used for requests of this viewer by default."""
+        """Return the memory that a request names, or all that this viewer uses by default."""
         if public is not None:
             return (self.memory(viewer, public),)
-        now = time.monotonic()
-        if now >= self._defaults_until:
-            rows = self._reader.execute(f"SELECT {_MEMORY} FROM memories WHERE is_default AND is_complete").fetchall()
-            keys = "SELECT key FROM shares WHERE memory = ?"
-            self._defaults = [
-                (_memory(row), frozenset(key for [key] in self._reader.execute(keys, row[:1]))) for row in rows
-            ]
-            self._defaults_until = now + _DEFAULTS_SECONDS
-        return tuple(
-            memory for memory, keys in self._defaults if memory.owner in ("", viewer) or keys & {viewer, EVERYONE}
-        )
+        if time.monotonic() >= self._defaults_until:
+            self._defaults = {}
+            self._defaults_until = time.monotonic() + _DEFAULTS_SECONDS
+        if (found := self._defaults.get(viewer)) is None:
+            query = f"SELECT {_MEMORY} FROM memories WHERE {_IS_DEFAULT} AND {_READABLE}"
+            found = self._defaults[viewer] = tuple(map(_memory, self._reader.execute(query, {"viewer": viewer})))
+        return found
 
     def find(
         self, memories: Sequence[Memory], text: str, source: str, target: str, threshold: int = DEFAULT_THRESHOLD

@@ -1,5 +1,6 @@
 """Language tags: the language of a model that a tag matches, and names of languages."""
 
+import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
@@ -17,6 +18,7 @@ _CLIENT_TAGS = {
     "\u4e2d\u6587(\u7b80\u4f53)": "zh-hans",  # "Chinese (simplified)", of Selection Translator
     "\u4e2d\u6587(\u7e41\u4f53)": "zh-hant",
 }
+_CODE = re.compile(r"[a-z]{2}(-|$)")  # which the name of no language is, so that none are read for it
 _TRADITIONAL = frozenset({"hant", "tw", "hk", "mo"})
 _MEMBERS_OF_SCRIPTS = {
     "Hans": ("Hani", "Bopo"),
@@ -117,7 +119,7 @@ def _primary(tag: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _without_aliases(tag: str) -> str:
-    tag = _CLIENT_TAGS.get(tag) or _tags_of_names().get(tag, tag)
+    tag = _CLIENT_TAGS.get(tag) or (tag if _CODE.match(tag) else _tags_of_names().get(tag, tag))
     primary, _, rest = tag.partition("-")
     alias = str(get_global("language_aliases").get(primary, primary)).replace("_", "-").casefold()
     alias = _WHOLE.get(alias, alias)

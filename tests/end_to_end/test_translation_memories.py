@@ -184,6 +184,8 @@ def test_unknown_memories_and_uploads_without_their_key_are_refused(server: Serv
     job = client.create_translation_memory_import("x.tmx", 10)
     address = job.upload_url.replace("key=", "key=x")
     assert httpx2.put(address, content=b"<tmx/>").status_code == 404
+    assert httpx2.put(job.upload_url, content=b"<tmx></tmx>").status_code == 400  # more than was announced
+    assert httpx2.put(job.upload_url, content=b"<tmx/>").status_code == 204
 
 
 def test_the_command_line_of_deepl_works(server: Served, memory: str, tmp_path: Path) -> None:

@@ -103,12 +103,19 @@ def test_a_key_sees_its_own_memories_those_shared_with_it_and_those_of_nobody(st
     assert store.memory("c", foreign.id).num_segments == 1
 
 
-def test_a_memory_used_by_default_is_so_for_those_who_see_it(store: MemoryStore) -> None:
+def test_each_key_decides_which_memories_it_uses_by_default(store: MemoryStore) -> None:
     memory = _filled(store, ("Stop!", "Halt!"), owner="a")
     assert store.chosen("a", None) == ()
-    store.change("a", memory.id, is_default=True)
+    assert store.change("a", memory.id, is_default=True, shared_with=[EVERYONE]).is_default
     assert [each.id for each in store.chosen("a", None)] == [memory.id]
     assert store.chosen("b", None) == ()
+    assert not store.memory("b", memory.id).is_default
+    assert store.change("b", memory.id, is_default=True).is_default
+    assert [each.id for each in store.chosen("b", None)] == [memory.id]
+    store.change("a", memory.id, shared_with=[], is_default=False)
+    assert store.chosen("a", None) == store.chosen("b", None) == ()
+    with pytest.raises(NotFound):
+        store.change("b", memory.id, is_default=True)
 
 
 def test_beyond_a_quota_nothing_is_stored(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ import regex
 from babel import Locale
 from babel.core import get_global
 
+from server.text import language_tags
 from server.text.language_tags import match_language, means_detection, primary_language, scripts_of
 
 SERVED = ["en", "he", "jv", "fil", "nb", "zh", "zh-Hant", "pt", "pt-BR", "de"]
@@ -110,3 +111,7 @@ def test_a_language_has_all_its_scripts() -> None:
     assert scripts_of("srp_Cyrl") == scripts_of("sh") == {"Cyrl", "Latn"}
     assert scripts_of("Japanese") == {"Hani", "Hira", "Kana"}
     assert scripts_of("nonsense") == frozenset()
+
+
+def test_no_name_of_a_language_looks_like_a_code() -> None:
+    assert not [name for name in language_tags._tags_of_names() if language_tags._CODE.match(name)]
