@@ -109,9 +109,9 @@ def test_decoders_are_counted_while_their_requests_are_there() -> None:
     _added(group, sentence_params(), sentence_params())
     assert group.row_search is None  # `Choosing` is none
     _added(group, sentence_params(suppress_tokens=(1,)), sentence_params(return_attention=True), has_decoder=True)
-    assert (group.num_decoders, group.needs_attention, group.rows_with_logits()) == (2, True, [2])
+    assert (group.num_replaced, group.num_attending, group.rows_with_logits()) == (1, 1, [2])
     group.remove([3])
-    assert (group.num_decoders, group.needs_attention, group.rows_with_logits()) == (1, False, [2])
+    assert (group.num_replaced, group.num_attending, group.rows_with_logits()) == (1, 0, [2])
     group.remove([0])
     assert group.rows_with_logits() == [2]  # its row, in the first place now
     assert group.decoders[0] is not None
