@@ -94,6 +94,22 @@ def test_each_sentence_says_what_the_memory_had(server: Served, memory: str, for
     assert uses == [("exact", 100, "1"), ("none", None, None), ("fuzzy", 87, "2")]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Press the <b>green</b> button 7 times.", "Die <b>grüne</b> Taste 7-mal betätigen."),
+        ("<p>Press the <b>green button</b> 7 times.</p>", "<p>Die <b>grüne Taste</b> 7-mal betätigen.</p>"),
+        ("The <i>red</i> pump is in the old house.", "Das <i>rote</i> Pumpwerk befindet sich im alten Haus."),
+    ],
+)
+def test_tags_stay_with_their_words_in_what_the_memory_has(
+    server: Served, memory: str, text: str, expected: str
+) -> None:
+    translation = _translated(server, text, memory_id=memory, format="html")
+    assert translation["text"] == expected
+    assert translation["details"]["memory"][0]["memory"] == "exact"  # type: ignore[index]  # an object
+
+
 def test_a_stream_has_the_same_text(server: Served, memory: str) -> None:
     text = "Press the green button 7 times. Good morning. Press the green button 8 times."
     whole = _translated(server, text, memory_id=memory)["text"]
@@ -168,6 +184,8 @@ def test_unknown_memories_and_uploads_without_their_key_are_refused(server: Serv
     job = client.create_translation_memory_import("x.tmx", 10)
     address = job.upload_url.replace("key=", "key=x")
     assert httpx2.put(address, content=b"<tmx/>").status_code == 404
+    assert httpx2.put(job.upload_url, content=b"<tmx></tmx>").status_code == 400  # more than was announced
+    assert httpx2.put(job.upload_url, content=b"<tmx/>").status_code == 204
 
 
 def test_the_command_line_of_deepl_works(server: Served, memory: str, tmp_path: Path) -> None:

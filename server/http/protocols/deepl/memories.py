@@ -37,7 +37,7 @@ class MemoryAnswer(BaseModel):
     segment_count: int
     creation_time: datetime
     updated_time: datetime
-    use_by_default: bool = Field(description="whether every request of its API keys uses it; an addition of Kvasir")
+    use_by_default: bool = Field(description="whether every request of the API key uses it; an addition of Kvasir")
 
 
 class MemoriesAnswer(BaseModel):
@@ -59,7 +59,7 @@ class ChangeFields(BaseModel):
     """What to change of a memory."""
 
     name: str | None = None
-    use_by_default: bool | None = Field(None, description="use it for every request of its API keys, in all protocols")
+    use_by_default: bool | None = Field(None, description="use it for every request of this API key, in all protocols")
     shared_with: list[Annotated[str, Field(max_length=64)]] | None = Field(
         None, max_length=1000, description="ids of API keys that may read and change its segments; * lets all read them"
     )
@@ -189,7 +189,9 @@ class JobAnswer(BaseModel):
 
 @router.get("", responses=deepl_responses(400))
 async def all_memories(
-    request: Request, page: Annotated[int, Query(ge=0)] = 0, page_size: Annotated[int, Query(ge=1, le=25)] = 25
+    request: Request,
+    page: Annotated[int, Query(ge=0, le=10**9)] = 0,
+    page_size: Annotated[int, Query(ge=1, le=25)] = 25,
 ) -> MemoriesAnswer:
     """Return a page of the memories that the API key sees."""
     store = stored_memories(request)
@@ -234,8 +236,12 @@ async def upload(request: Request, job: str, key: str) -> None:
     """Receive the file of an import; its `upload_url` has the key, so that no API key is needed."""
     jobs = _jobs(request)
     found = await asyncio.to_thread(jobs.job, job, None, key)
+    num_bytes, limit = 0, int(found.options.get("content_length") or 0)
     with jobs.upload(found) as file:
         async for chunk in request.stream():
+            num_bytes += len(chunk)
+            if num_bytes > limit:
+                raise InvalidRequest(f"source_file.content_length announced {limit} bytes; the file has more")
             await run_in_threadpool(file.write, chunk)
     _start_jobs(request)
 
@@ -300,7 +306,7 @@ async def one(request: Request, memory_id: str) -> MemoryAnswer:
 
 @router.patch("/{memory_id}", responses=deepl_responses(400, 404))
 async def change(request: Request, memory_id: str, fields: ChangeFields) -> MemoryAnswer:
-    """Rename a memory of the API key, share it, or use it by default."""
+    """Rename a memory of the API key, share it, or use any memory by default."""
 
     def change_memory() -> Memory:
         return stored_memories(request).change(
@@ -317,6 +323,7 @@ async def change(request: Request, memory_id: str, fields: ChangeFields) -> Memo
 async def delete(request: Request, memory_id: str) -> None:
     """Delete a memory of the API key with all its segments."""
     await asyncio.to_thread(stored_memories(request).delete, viewer_of(request), memory_id)
+    _start_jobs(request)  # they free the space
 
 
 @router.get("/{memory_id}/segments", response_model_exclude_none=True, responses=deepl_responses(400, 404))
