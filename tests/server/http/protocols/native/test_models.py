@@ -73,4 +73,5 @@ def test_limits_are_those_of_the_settings(echo: EchoGenerator) -> None:
         "max_beam_size": 5,
         "default_beam_size": 2,
         "request_timeout_seconds": 60,
+        "translation_memories": False,
     }
