@@ -18,11 +18,13 @@ from server.engine.decoding.registry import FORCED, SearchKind
 from server.engine.decoding.request_decoder import RequestDecoder
 from server.engine.decoding.search import Choice, Search, SearchLimits
 from server.engine.kv_cache import CrossKeysValues, RowIndices
-from server.engine.model_runner import NO_ROWS, ModelRunner, StepOutputs
+from server.engine.model_runner import NO_ROWS, ModelRunner, Prefill, StepOutputs
 from server.interface.errors import EngineFailed
 from server.interface.request import Completion, FinishReason, Request
 
 _log = logging.getLogger("kvasir.engine")
+
+_MIN_PREFILLED = 4  # fewer tokens cost less as rows of steps that run anyway
 
 _Number = TypeVar("_Number", bound=np.number)
 
@@ -269,6 +271,43 @@ class Batch:
         self._remove(group, finished)
         return ended
 
+    def prefill(self) -> list[Completion]:
+        """Run the rows of new requests over their forced tokens; return requests that ended with an error.
+
+        A translation to score keeps its last token for the next step, which completes it. Without the means, a token is
+        forced in every step, with the same results.
+        """
+        group = self._groups.get(FORCED)
+        if group is None or self._runner.prefill is None:
+            return []
+        search = group.search
+        assert isinstance(search, ForcedSearch), "FORCED is its kind"
+        finished: list[int] = []
+        for index, decoder in enumerate(group.decoders):
+            assert decoder is not None, "forced tokens need a decoder"
+            if search.num_decoded(index):
+                continue
+            forced = decoder.forced_tokens
+            num_tokens = len(forced) - bool(group.requests[index].params.forced_target)
+            if num_tokens < _MIN_PREFILLED:
+                continue
+            row = int(group.rows[index, 0])
+            self._prefill(self._runner.prefill, row, decoder, num_tokens)
+            self._cache.previous_tokens[row] = forced[num_tokens - 1]
+            if search.skip(index, num_tokens) or decoder.failure is not None:
+                finished.append(index)
+        ended = self._end_forced(group, finished)
+        self.begin_searches()
+        return ended
+
+    def _prefill(self, prefill: Prefill, row: int, decoder: RequestDecoder, num_tokens: int) -> None:
+        """Run a row over the first forced tokens, in runs of at most as many as the cache has rows."""
+        inputs = np.concatenate([self._cache.previous_tokens[row : row + 1], decoder.forced_tokens])
+        with_logits, with_queries = decoder.needs_logits(is_forced=True), decoder.attention is not None
+        for start in range(0, num_tokens, self._cache.max_rows):
+            tokens = inputs[start : min(start + self._cache.max_rows, num_tokens)]
+            decoder.record_forced(start, len(tokens), prefill(row, tokens, with_logits, with_queries))
+
     def begin_searches(self) -> None:
         """Move the requests whose prefix is decoded to their searches, in the same rows.
 
@@ -304,12 +343,13 @@ class Batch:
 
     def _advance_forced(self, group: SearchGroup, choice: Choice) -> list[Completion]:
         """Force the next tokens. A forced translation is complete after its last token; a prefix leads to a search."""
-        rows = group.live_rows
-        self._cache.previous_tokens[rows] = choice.tokens
-        if not choice.finished.any():
-            return []
+        self._cache.previous_tokens[group.live_rows] = choice.tokens
+        return self._end_forced(group, choice.finished.nonzero()[0].tolist())
+
+    def _end_forced(self, group: SearchGroup, finished: list[int]) -> list[Completion]:
+        """Complete the requests at these indices, or let their searches begin."""
         ended: list[Completion] = []
-        finished = choice.finished.nonzero()[0].tolist()
+        rows = group.live_rows
         for index in finished:
             request, decoder = group.requests[index], group.decoders[index]
             assert decoder is not None, "forced tokens need a decoder"
@@ -319,7 +359,8 @@ class Batch:
                 self._num_rows -= request.params.num_rows
             else:
                 self._prefixed.append(_Prefixed(request, decoder, int(rows[index, 0])))
-        group.remove(finished)
+        if finished:
+            group.remove(finished)
         return ended
 
     def _remove(self, group: SearchGroup, removed: list[int]) -> None:

@@ -7,7 +7,7 @@ The life of a request:
    expired or was cancelled. More are admitted only when all requests encoded before have their rows.
 3. The encoder computes its cross keys and values, which wait in the engine until enough rows are free.
 4. `Batch` assigns one cache row to it, writes its cross keys and values there, and adds it to a search; from then on it
-   is one line in the arrays of that search. Forced tokens are decoded first.
+   is one line in the arrays of that search. Forced tokens are decoded first, at once where the runner can do that.
 5. Every step decodes one token for all live rows. A beam request spreads over its rows after its first step.
 6. Its search chooses tokens and parents; the cache moves rows accordingly. For a streaming request, `StreamTracker`
    reports the tokens that became final.
@@ -246,6 +246,8 @@ class Engine:
                 request.timings.assigned = now
                 self._without_token.append(request)
                 self._streams.add(request)
+            with self._runs:
+                ended += self._batch.prefill()
 
     def _embed(self, requests: list[Request], ended: list[Completion]) -> None:
         """Complete requests for embeddings: they need no rows."""

@@ -1,5 +1,6 @@
 """Language tags: the language of a model that a tag matches, and names of languages."""
 
+import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
@@ -17,7 +18,18 @@ _CLIENT_TAGS = {
     "\u4e2d\u6587(\u7b80\u4f53)": "zh-hans",  # "Chinese (simplified)", of Selection Translator
     "\u4e2d\u6587(\u7e41\u4f53)": "zh-hant",
 }
+_CODE = re.compile(r"[a-z]{2}(-|$)")  # which the name of no language is, so that none are read for it
 _TRADITIONAL = frozenset({"hant", "tw", "hk", "mo"})
+_MEMBERS_OF_SCRIPTS = {
+    "Hans": ("Hani", "Bopo"),
+    "Hant": ("Hani", "Bopo"),
+    "Jpan": ("Hani", "Hira", "Kana"),
+    "Hrkt": ("Hira", "Kana"),
+    "Kore": ("Hani", "Hang"),
+    "Hanb": ("Hani", "Bopo"),
+    "Latf": ("Latn",),
+    "Latg": ("Latn",),
+}
 _NAME_LOCALES = ("zh", "en")  # prompts and extensions name languages in these two
 _MACROLANGUAGES = {"nb": "no", "nn": "no"}  # without a model for one, another serves, the first ones before others
 
@@ -64,6 +76,23 @@ def primary_language(tag: str) -> str:
     return _primary(tag)
 
 
+@lru_cache(maxsize=4096)
+def scripts_of(tag: str) -> frozenset[str]:
+    """Return the codes of the scripts that a language is written in, here or there; empty for an unknown language."""
+    language = _without_aliases(_folded(tag)).partition("-")[0]
+    likely = get_global("likely_subtags")
+    found = (str(likely[key]).split("_")[1] for key in _keys_of_languages().get(language, ()))
+    return frozenset(script for code in found for script in _MEMBERS_OF_SCRIPTS.get(code, (code,)))
+
+
+@cache
+def _keys_of_languages() -> dict[str, list[str]]:
+    keys: dict[str, list[str]] = {}
+    for key in get_global("likely_subtags"):
+        keys.setdefault(str(key).partition("_")[0], []).append(str(key))
+    return keys
+
+
 def means_detection(tag: str | None) -> bool:
     """Return whether a source language, as clients write it, requests its detection: missing, empty or `auto`."""
     return tag is None or _folded(tag) in _DETECTION
@@ -84,7 +113,7 @@ def _primary(tag: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _without_aliases(tag: str) -> str:
-    tag = _CLIENT_TAGS.get(tag) or _tags_of_names().get(tag, tag)
+    tag = _CLIENT_TAGS.get(tag) or (tag if _CODE.match(tag) else _tags_of_names().get(tag, tag))
     primary, _, rest = tag.partition("-")
     alias = str(get_global("language_aliases").get(primary, primary)).replace("_", "-").casefold()
     tag = f"{alias}-{rest}" if rest else alias

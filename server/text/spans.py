@@ -164,11 +164,11 @@ _PATTERNS: Sequence[tuple[SpanKind, str, str]] = (
         r"\.[A-Za-z\d]",
         rf"(?<![{_LATIN}.-])(?:[^\W{_UNSPACED}]|-){{2,255}}+(?:\.[\w-]{{1,64}}+)*?\.(?i:{_EXTENSION})(?!\.?[{_LATIN}])",
     ),
-    # @name #topic; letters of a script without blanks are part of a topic only
+    # @name #topic owner/name#12; letters of a script without blanks are part of a topic only
     (
         SpanKind.NAME,
         r"[@#]",
-        rf"(?<![{_LATIN}/&@#])(?:@(?=[A-Za-z_])[{_LATIN}]++(?:[.-][{_LATIN}]++)*+"
+        rf"(?<![{_LATIN}/.@-])[A-Za-z\d][\w.-]{{0,63}}+/[\w.-]{{1,63}}+#\d{{1,9}}+{_END}|(?<![{_LATIN}/&@#])(?:@(?=[A-Za-z_])[{_LATIN}]++(?:[.-][{_LATIN}]++)*+"
         r"|[@#](?=[\p{L}_])[\p{L}\p{M}\d_]++(?:[.-][\p{L}\d_]++)*+)",
     ),
     # --verbose max_length C++ C# .NET

@@ -1,7 +1,12 @@
-"""Characters that a model would lose because its vocabulary does not contain them."""
+"""Characters that a model would lose because its vocabulary does not contain them, or it has not learned them."""
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+import regex
+
+from server.text.language_tags import scripts_of
 
 # Plainer forms of characters, for vocabularies that contain only those. Characters that only control how a word is
 # broken or drawn have no counterpart in a translation.
@@ -16,6 +21,26 @@ _PLAINER = {
 # White space, which a tokenizer drops without harm.
 _WEIGHTLESS = ("Zs", "Zl", "Zp")
 _MAX_REMEMBERED = 10_000
+
+
+def readable(known: Iterable[str], languages: Sequence[str]) -> frozenset[str]:
+    """Return the characters of a vocabulary that a model for these languages has learned to read.
+
+    Those that strayed into a vocabulary, letters of scripts in which none of the languages is written, are not among
+    them. Latin letters are, and all letters if the script of a language is unknown.
+    """
+    scripts = [scripts_of(language) for language in languages]
+    if not (scripts and all(scripts)):
+        return frozenset(known)
+    pattern = _of_other_scripts(frozenset({"Latn"}.union(*scripts)))
+    return frozenset(each for each in known if each.isascii() or pattern.fullmatch(each) is None)
+
+
+@lru_cache(maxsize=256)
+def _of_other_scripts(scripts: frozenset[str]) -> "regex.Pattern[str]":
+    """Return a pattern of letters and marks that belong to a script, and to none of these."""
+    names = "".join(f"\\p{{{name}}}" for name in ("Zyyy", "Zinh", *sorted(scripts)))
+    return regex.compile(rf"(?=[\p{{L}}\p{{M}}])[^{names}]")
 
 
 class UnknownCharacters:

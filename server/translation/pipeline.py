@@ -40,7 +40,8 @@ class Pipeline:
         self._tokenizer = open_tokenizer(engine.bundle)
         self._config = engine.bundle.config
         self._copying = copying_of(self._config, self._tokenizer)
-        self._reader = TextReader(self._tokenizer, self._config.shapes, inline_characters)
+        languages = (*self._config.source_languages, *self._config.target_languages)
+        self._reader = TextReader(self._tokenizer, self._config.shapes, languages, inline_characters)
         self.scorer = Scorer(engine, limits, self._tokenizer, clock)
         self.embedder = Embedder(engine, limits, self._tokenizer, clock)
         self.generator = Generator(engine, limits, self._tokenizer, clock)

@@ -72,18 +72,3 @@ def test_every_problem_is_named_at_once() -> None:
         small_config({"num_heads": 5, "dropout": 2.0, "eos_token_id": 77})
     assert "`dropout` must be at least 0 and less than 1. Given: 2.0" in str(caught.value)
     assert "`eos_token_id` must be from 0 to 30. Given: 77" in str(caught.value)
-
-
-def test_what_is_left_out_is_taken_from_the_encoder_and_from_d_model() -> None:
-    config = small_config({"num_heads": 6})
-    assert config.encoder_shape == config.decoder_shape
-    assert config.encoder_shape.head_dim == 2
-
-
-def test_a_free_head_dim_needs_no_divisible_d_model() -> None:
-    config = small_config({"d_model": 10, "num_heads": 3, "head_dim": 7})
-    assert config.encoder_shape.head_dim == 7
-
-
-def test_learned_positions_allow_an_odd_d_model() -> None:
-    assert small_config({"d_model": 15, "positions": "learned"}).d_model == 15

@@ -17,7 +17,7 @@ from server.engine.decoding.forced_search import ForcedSearch
 from server.engine.decoding.search import EndBonus, Search
 from server.engine.decoding.token_recorder import CoveragePenalty, CrossAttention, TokenRecorder
 from server.engine.kv_cache import RowIndices
-from server.engine.model_runner import NO_ROWS, RequestRows, StepOutputs
+from server.engine.model_runner import NO_ROWS, Candidates, RequestRows, StepOutputs
 from server.interface.request import FinishReason, Hypothesis, SentenceParams
 
 
@@ -86,6 +86,11 @@ class RequestDecoder:
         return self._forced.sequence.size > 0
 
     @property
+    def forced_tokens(self) -> NDArray[np.int32]:
+        """Tokens that are forced before the search begins."""
+        return self._forced.sequence
+
+    @property
     def reads_all_tokens(self) -> bool:
         """Whether a shortlist could lack tokens that the request needs."""
         return self.has_forced_tokens or self._selection.needs_logits
@@ -139,6 +144,22 @@ class RequestDecoder:
         if self._recorder is not None:
             self._recorder.record(self._forced.sequence[None, :num_decoded], token, log_prob, rows)
         return token, log_prob
+
+    def record_forced(self, start: int, num_tokens: int, outputs: Candidates) -> None:
+        """Record forced tokens from the outputs of a run with a row for each; the first of them has index `start`.
+
+        An exception ends this request only: it is kept in `failure`.
+        """
+        if self._recorder is None:
+            return
+        in_order = StepOutputs(outputs, np.arange(num_tokens))
+        try:
+            for place in range(num_tokens):
+                self.force_token(
+                    start + place, self._request_rows(in_order, in_order.logit_rows[place:][:1], is_forced=True)
+                )
+        except Exception as error:  # noqa: BLE001 - an unexpected error must not end other requests
+            self.failure = error
 
     def select(
         self, prefixes: NDArray[np.int32], num_candidates: int, rows: RequestRows

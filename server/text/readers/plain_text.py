@@ -12,7 +12,7 @@ from itertools import islice
 import regex
 
 from server.interface.interruption import checkpoint
-from server.text.readers.icu_messages import message_parts
+from server.text.readers.icu_messages import message_lines, message_parts
 from server.text.readers.unit_builder import UnitBuilder
 from server.text.readers.units import Document, Unit
 from server.text.spans import Span, SpanKind, find_spans
@@ -28,12 +28,12 @@ _LINE_END = regex.compile(r"(?<![ \t])[ \t]*+\|\Z|[ \t]#+\Z|(?<=\w):(?=:\Z)")
 _LINE_ENDS = ("|", "#", ":")  # of a line with one
 _SPACE = " \t"
 _CELL_BORDER = regex.compile(r"\|[ \t]*")
-# White space around a mark stands between the parts.
+# White space around a mark stands between the parts. Four blanks and more are between columns.
 _BREAK = regex.compile(
-    r"(?<![ \t])[ \t]*+(?:(?:(?<![\s\\])\\(?:r\\n|[nrt])(?!\\)|(?<!\\)\\(?:r\\n|[nrt])(?![a-z]{2}))+"
-    r"|(?i:<\s?br\s?/?\s?>)|\|{1,4})+[ \t]*|\t[ \t]*"
+    r"(?<![ \t])(?: {4,}+[ \t]*+|[ \t]*+(?:(?:(?<![\s\\])\\(?:r\\n|[nrt])(?!\\)|(?<!\\)\\(?:r\\n|[nrt])(?![a-z]{2}))+"
+    r"|(?i:<\s?br\s?/?\s?>)|\|{1,4})+[ \t]*)|\t[ \t]*"
 )
-_MAY_BREAK = re.compile(r"[\\<|\t]")
+_MAY_BREAK = re.compile(r"[\\<|\t]|    ")
 _FENCE = regex.compile(r"[ \t]*(?:```|~~~)")
 _INLINE = regex.compile(
     r"(?P<code>(?<!`)(?P<ticks>`++)[^\n]{1,2000}?(?<!`)(?P=ticks)(?!`)(?:_{1,2}(?!\w))?)"
@@ -48,7 +48,7 @@ def read_text(text: str, unknown: UnknownCharacters) -> Document:
     document: Document = []
     in_fence = False
     start = _LIST_START if _is_list(text) else _LINE_START
-    for line in text.splitlines(keepends=True):
+    for line in message_lines(text):
         checkpoint()
         content = line.rstrip("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
         is_fence = _FENCE.match(content) is not None
@@ -56,19 +56,32 @@ def read_text(text: str, unknown: UnknownCharacters) -> Document:
             in_fence ^= is_fence
             document.append(line)
             continue
-        document += _line(content, start, unknown)
+        document += _message(content, start, unknown)
         document.append(line[len(content) :])
     return document
 
 
 def read_whole(text: str, unknown: UnknownCharacters) -> Document:
     """Return the document of a text that is one unit, with all its lines."""
-    return list(_cell(text, unknown))
+    return [
+        unit for is_text, part in message_parts(text) for unit in (_cell(part, unknown) if is_text else iter((part,)))
+    ]
 
 
 def _is_list(text: str) -> bool:
     """Return whether two lines have markers of a list."""
     return "\n" in text and len(list(islice(_LIST_LINE.finditer(text), 2))) > 1
+
+
+def _message(text: str, start: "regex.Pattern[str]", unknown: UnknownCharacters) -> Iterator[str | Unit]:
+    """Yield a line; that of an ICU message has the lines in its branches as lines of their own."""
+    for index, (is_text, part) in enumerate(message_parts(text)):
+        for line in part.splitlines(keepends=True) if is_text else ():
+            words = line.rstrip()
+            yield from _line(words, _LINE_START if index else start, unknown)
+            yield line[len(words) :]
+        if not is_text:
+            yield part
 
 
 def _line(line: str, start: "regex.Pattern[str]", unknown: UnknownCharacters) -> Iterator[str | Unit]:
@@ -99,15 +112,10 @@ def _end_of_words(line: str) -> int:
 
 
 def _cell(text: str, unknown: UnknownCharacters) -> Iterator[str | Unit]:
-    """Yield a text as a unit; the texts in the branches of an ICU message are units of their own."""
-    for is_text, part in message_parts(text):
-        if not is_text:
-            yield part
-            continue
-        builder = UnitBuilder(unknown)
-        _inline(part, builder)
-        unit = builder.build()
-        yield unit if unit.has_words else part
+    builder = UnitBuilder(unknown)
+    _inline(text, builder)
+    unit = builder.build()
+    yield unit if unit.has_words else text
 
 
 def _inline(text: str, builder: UnitBuilder) -> None:

@@ -28,10 +28,3 @@ def test_the_rest_takes_as_long_for_a_unit_as_before(
     state = _job(status, done, total).state(130.0)
     assert (state.progress, state.seconds_remaining) == (progress, remaining)
     assert (state.status, state.units_done, state.num_units, state.num_characters) == (status, done, total, 700)
-
-
-def test_documents_have_different_ids_and_keys() -> None:
-    first, second = _job(JobStatus.QUEUED, 0, 0), _job(JobStatus.QUEUED, 0, 0)
-    assert first.id != second.id
-    assert first.key != second.key
-    assert len(first.key) == 64

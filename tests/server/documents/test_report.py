@@ -34,14 +34,6 @@ def _result(
     )
 
 
-def test_the_numbers_of_all_blocks_are_added() -> None:
-    report = DocumentReport()
-    report.add(_result((0.5, 10), repaired=1, incomplete=2, numbers_differ=7, num_low=3))
-    report.add(_result((None, 5), repaired=4, numbers_differ=1))
-    assert (report.repaired, report.incomplete, report.numbers_differ, report.low_quality) == (5, 2, 8, 3)
-    assert report.kept == {KeepReason.NO_WORDS: 4}
-
-
 def test_the_quality_is_a_mean_over_source_tokens() -> None:
     report = DocumentReport()
     assert report.quality is None

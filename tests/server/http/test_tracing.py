@@ -79,12 +79,6 @@ def test_an_invalid_header_begins_a_trace_of_its_own(echo: EchoGenerator, header
     assert int(flags, 16) & 1, "sampled"
 
 
-def test_the_environment_names_the_service(echo: EchoGenerator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_SERVICE_NAME", "translations")
-    collector, _ = _traced(echo, 1.0, {})
-    assert collector.services == {"translations"}
-
-
 def test_probes_and_scrapes_have_no_span(echo: EchoGenerator) -> None:
     with collecting() as collector:
         with TestClient(create_app(Settings(trace_endpoint=collector.url), [echo])) as client:
@@ -137,16 +131,6 @@ def test_a_document_is_a_span_below_its_upload_with_its_phases(echo: EchoGenerat
     assert phases[0].start_time_unix_nano == job.start_time_unix_nano
     assert phases[-1].end_time_unix_nano == pytest.approx(job.end_time_unix_nano, abs=1e3)
     assert path.rsplit("/", 1)[1] not in str(collector.spans), "the id gives access to the document"
-
-
-def test_a_document_of_a_request_that_is_not_traced_has_no_span(echo: EchoGenerator) -> None:
-    with _traced_client(echo) as (collector, client):
-        fields, files = {"source": "en", "target": "de"}, {"file": ("a.txt", b"Tea.")}
-        headers = {"traceparent": f"00-{_TRACE}-{_PARENT}-00"}
-        path = client.post("/v1/documents", data=fields, files=files, headers=headers).headers["Location"]
-        while client.get(path).json()["status"] != "done":
-            pass
-    assert "document" not in [span.name for span in collector.spans]
 
 
 def test_a_latency_has_its_trace_as_exemplar_for_scrapers_that_accept_it(echo: EchoGenerator) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from server.text.unknown_characters import UnknownCharacters
+from server.text.unknown_characters import UnknownCharacters, readable
 
 _LETTERS = UnknownCharacters("abcfi '\"-.€")
 
@@ -45,3 +45,21 @@ def test_answers_about_many_characters_are_forgotten() -> None:
     characters = [chr(0x4E00 + offset) for offset in range(10_500)]
     assert not any(map(_LETTERS.is_known, characters))
     assert len(_LETTERS._answers) <= 10_001
+
+
+@pytest.mark.parametrize(
+    ("languages", "is_read", "is_not"),
+    [
+        (("en", "de"), "abcäß'\u0301", "дα你あ글م"),
+        (("eng_Latn", "rus_Cyrl"), "abcд", "α你"),
+        (("en", "ja"), "abcあア你", "д글"),
+        (("zh_Hant", "ko"), "abc你글", "あд"),
+        (("sr", "en"), "abcд", "α"),
+        (("en", "tlh"), "abcдα你あ글م", ""),  # of a language that is not known, any script may be
+        ((), "abcдα你", ""),
+    ],
+)
+def test_letters_of_scripts_that_no_language_of_the_model_has_are_not_read(
+    languages: tuple[str, ...], is_read: str, is_not: str
+) -> None:
+    assert readable(f"{is_read}{is_not}", languages) == set(is_read)

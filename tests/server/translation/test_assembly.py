@@ -13,6 +13,7 @@ from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.types import SentenceDetails, TokenScore, TranslationRequest
 from tests.fakes.echo import EchoGenerator
+from tests.fakes.rule_engine import RuleEngine, byte_bundle
 
 
 class _SilentEngine(EchoGenerator):
@@ -66,3 +67,36 @@ def test_a_token_is_aligned_with_any_source_token_but_the_end(echo_bundle: Bundl
 def test_the_end_is_a_token_where_it_was_generated(echo_bundle: Bundle) -> None:
     ended = _details(echo_bundle, DetailOptions()).target_tokens
     assert _details(echo_bundle, DetailOptions(), FinishReason.LENGTH).target_tokens == ended[:-1]
+
+
+@pytest.mark.parametrize(
+    ("markup", "expected"),
+    [
+        ("It costs <b>$90.74</b>, I say, now.", "Es kostet <b>$90,74</b>, sage ich, jetzt."),
+        (
+            "It costs <b>$<!-- -->90<!-- -->.<!-- -->74</b>, I say, now.",
+            "Es kostet <b>$<!-- -->90<!-- -->,<!-- -->74</b>, sage ich, jetzt.",
+        ),
+        (
+            "It costs <b>$<i>90</i>.<u>74</u></b>, I say, now.",
+            "Es kostet <b>$<i>90</i>,<u>74</u></b>, sage ich, jetzt.",
+        ),
+        ("It costs $90.<i>74</i>, I say, now.", "Es kostet $90,<i>74</i>, sage ich, jetzt."),
+        ("It has 20,<b>000</b> doors, I say.", "Es hat 20.<b>000</b> Türen, sage ich."),
+        ("It has <b>20</b>,000 doors, I say.", "Es hat <b>20</b>.000 Türen, sage ich."),
+        ("It has <b>1</b>,<i>000</i> or 1,<b>000</b> doors.", "Es hat <b>1</b>.<i>000</i> oder 1.<b>000</b> Türen."),
+    ],
+)
+def test_a_tag_divides_a_number_where_it_does_in_the_source(markup: str, expected: str) -> None:
+    words = {"It": "Es", "costs": "kostet", "I say": "sage ich", "now": "jetzt", "has": "hat", "doors": "Türen"}
+    words |= {"90.74": "90,74", "20,000": "20.000", "1,000": "1.000", " or ": " oder "}
+
+    def translated(text: str) -> str:
+        for word, translation in words.items():
+            text = text.replace(word, translation)
+        return text
+
+    pipeline = Pipeline(RuleEngine(byte_bundle(), translated), TranslationLimits())
+    request = TranslationRequest((markup,), "en", "de", format="html")
+    [translation] = asyncio.run(pipeline.translate(request)).translations
+    assert translation.text == expected

@@ -4,6 +4,7 @@ export default {
   "page.privacy": "Texte gehen an diesen Server und sonst nirgendwohin.",
   "page.drop": "Zum Übersetzen hier ablegen",
   "nav.more": "Mehr",
+  "nav.live": "Live",
   "nav.api": "API",
   "nav.history": "Verlauf",
   "nav.interface": "Sprache dieser Seite",

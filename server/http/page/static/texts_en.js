@@ -4,6 +4,7 @@ export default {
   "page.privacy": "Texts go to this server and nowhere else.",
   "page.drop": "Drop to translate",
   "nav.more": "More",
+  "nav.live": "Live",
   "nav.api": "API",
   "nav.history": "History",
   "nav.interface": "Language of this page",

@@ -4,6 +4,7 @@ export default {
   "page.privacy": "Los textos van a este servidor y a ningún otro lugar.",
   "page.drop": "Suelte aquí para traducir",
   "nav.more": "Más",
+  "nav.live": "En directo",
   "nav.api": "API",
   "nav.history": "Historial",
   "nav.interface": "Idioma de esta página",

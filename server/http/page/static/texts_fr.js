@@ -4,6 +4,7 @@ export default {
   "page.privacy": "Les textes vont à ce serveur et nulle part ailleurs.",
   "page.drop": "Déposer pour traduire",
   "nav.more": "Plus",
+  "nav.live": "En direct",
   "nav.api": "API",
   "nav.history": "Historique",
   "nav.interface": "Langue de cette page",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from server.documents.formats.options import FormatOptions, split_columns
+from server.documents.formats.options import FormatOptions
 from server.documents.formats.registry import FORMATS, format_of
 from server.documents.input.encoding import detect
 from server.documents.rewriting import Translate
@@ -38,11 +38,6 @@ def test_a_text_is_read_and_written_in_its_encoding(codec: str, extension: str) 
 )
 def test_the_encoding_of_a_text_is_detected(text: str, codec: str) -> None:
     assert detect(text.encode(codec)).decode(text.encode(codec)) == text
-
-
-def test_a_long_text_with_a_late_letter_is_detected() -> None:
-    text = ("Only plain letters here.\n" * 20_000 + LATIN) * 2
-    assert translated(text.encode("cp1252"), ".txt", SAME) == text.encode("cp1252")
 
 
 def test_an_encoding_can_be_set() -> None:
@@ -89,30 +84,6 @@ def test_a_column_that_does_not_exist_is_rejected_with_the_columns() -> None:
             translated(TABLE.encode(), ".csv", LOUD, options=FormatOptions(columns=(column,)))
     with pytest.raises(InvalidRequest, match=r"`columns` is for \.csv files only"):
         format_of("a.txt", FormatOptions(columns=("a",)))
-
-
-@pytest.mark.parametrize(
-    ("table", "keeps_heading"),
-    [
-        (TABLE, True),
-        ("key,text\na.b,good day\n", True),
-        ("product_name,long_text\nred apple,good day\n", True),
-        ("Good day,Good night\nyes please,no thanks\n", False),
-        ("apple,pear\ncat,dog\n", False),
-        ("text\nGood morning\n", False),
-        ("one,two\n", False),
-    ],
-)
-def test_a_heading_stays_if_it_is_one(table: str, keeps_heading: bool) -> None:
-    heading, *others = translated(table.encode(), ".csv", LOUD).decode().splitlines()
-    before = table.splitlines()
-    assert heading == (before[0] if keeps_heading else before[0].upper())
-    assert [line.upper() for line in before[1:]] == [line.upper() for line in others]
-
-
-def test_columns_are_divided_at_commas_outside_quotes() -> None:
-    assert split_columns('Name, 3,"a, b",') == ("Name", "3", "a, b")
-    assert split_columns(None) == split_columns("") == ()
 
 
 def test_attributes_declare_the_language_of_the_translation() -> None:

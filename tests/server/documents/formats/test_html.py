@@ -54,6 +54,8 @@ MARKUP = st.sampled_from(
         "<?= $o->u ?>", "<?php if ($o > 1) { ?>", "<% if o > u %>", "<%= o %>", "{% for o in u %}", "{% endfor %}",
         "{{ o.u }}", "{{#if o}}", "{{/if}}", "{{{ o }}}", "{{! o }}", "{# o #}", "${o}", "<#if o??>", "</#if>",
         " @if (o > u) {", "<li {{ o }}>", '<a href="{% url o %}">', '<p <?= $o ?>>', "{!! $o !!}", "{{ if .O }}",
+        "<#if o?? && o < 1>", " @foreach ($o->u as $k => $v) ", " @lang('o.u (o)') ", " @endif ", "{#if o > u}",
+        "{:else}", "{@html o}", "{if $o < 1}", "[[${o.u}]]", "<?php the_o(); ?>",
         "{{ end }}", "<o:p>", "</o:p>", "<svg><text>o</text></svg>", "<!DOCTYPE o>", '<?xml version="1.0"?>',
     )
 )  # fmt: skip
@@ -66,7 +68,7 @@ def test_all_but_the_text_stays_byte_for_byte(pieces: list[str]) -> None:
     page = "".join(pieces)
     assert translated(page.encode(), ".html", SAME).decode() == page
     loud = translated(page.encode(), ".html", LOUD).decode()
-    expected = "".join(piece if piece.lstrip()[:1] in tuple("<{$@&") else piece.upper() for piece in pieces)
+    expected = "".join(piece if piece.lstrip()[:1] in tuple("<{$@&[") else piece.upper() for piece in pieces)
     assert re.sub(" +", " ", loud) == re.sub(" +", " ", expected)  # several spaces are one
 
 
@@ -82,6 +84,9 @@ def test_all_but_the_text_stays_byte_for_byte(pieces: list[str]) -> None:
         '<?php\nforeach ($a as $b): // "not > this"\n?><li class="<?= $b->c ?>">the sea</li><?php endforeach;',
         "<p>the sea {% if a > b and c < d %}the sea{% else %}the sea{% endif %}</p>",
         "<p>the sea, {{ user.name }}, the sea</p>",
+        "@if (count($a) > 0)\n<p>the sea</p>\n@elseif ($a->b() == 'c')\n<p>the sea</p>\n@else\n<p>the sea\n@endif\n",
+        "<#list a as b><p>the sea</p><#else></#list><#if a?? && b < c><p>the sea</p></#if>",
+        "{#if a > 1}<p>the sea</p>{:else if b}<p>the sea</p>{/if}{#each a as b (b.id)}<p>the sea</p>{/each}",
         "<div <%= a %> id=b>the sea <%# not this %></div>",
         "<select><option value=a>the sea<option>the sea</select><button>the sea</button><button>the sea</button>",
         "<p>the sea</p><script>var a = '{{'; b = \"<p>not this</p>\";</script><p>the sea }}</p>",
@@ -117,6 +122,31 @@ def test_raised_and_lowered_text_keeps_its_element_for_the_translation() -> None
 
 
 @pytest.mark.parametrize(
+    ("code", "is_value"),
+    [
+        ("<?php echo $name; ?>", True),
+        ("<?php the_title() ?>", True),
+        ("<?php $n = 3; ?>", False),
+        ("<?php endif; ?>", False),
+        ("<?php } else { ?>", False),
+        ("<%= name %>", True),
+        ("<% end %>", False),
+        ("{@html name}", True),
+        ("{/if}", False),
+    ],
+)
+def test_code_that_shows_a_value_is_part_of_its_sentence(code: str, is_value: bool) -> None:
+    asked: list[str] = []
+
+    async def remember(texts: Sequence[str]) -> list[str]:
+        asked.extend(texts)
+        return list(texts)
+
+    translated(f"<p>the sea {code}, the sea</p>".encode(), ".html", Translate(remember, remember))
+    assert len(asked) == (1 if is_value else 2)
+
+
+@pytest.mark.parametrize(
     ("source", "target"),
     [("a &mdash; b", "B &mdash; A"), ("a &#8211; b", "B &#8211; A"), ("a &mdash; b – c", "B – A"), ("a — b", "B – A")],
 )
@@ -148,6 +178,12 @@ def test_a_language_that_code_declares_stays(declared: str) -> None:
         "${",
         "<#a ",
         "@if (",
+        "@a(",
+        "@a('",
+        "@a(()",
+        "{#a ",
+        "{if ",
+        "[[${",
         "{!!",
         "{{a}}",
         "<?=a?>",

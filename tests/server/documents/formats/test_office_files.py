@@ -1,5 +1,4 @@
 import io
-import threading
 from collections.abc import Sequence
 
 import docx
@@ -11,7 +10,6 @@ from odf.opendocument import load
 from odf.teletype import extractText
 from odf.text import P
 
-from server.documents.input import safe_xml
 from server.documents.rewriting import Translate
 from tests.server.documents.documents import LOUD, LOUD_PLAIN, SAME, loud, packed, translated, unpacked
 from tests.server.documents.office import (
@@ -238,20 +236,6 @@ def _without_text(content: bytes) -> list[object]:
         else "mark"
         for element in root.iter(etree.Element, etree.Comment, etree.PI)
     ]
-
-
-def test_nothing_is_parsed_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads = []
-    parse = safe_xml.parse
-
-    def remember(content: bytes, name: str, allow_doctype: bool = False) -> etree._ElementTree:
-        threads.append(threading.current_thread())
-        return parse(content, name, allow_doctype)
-
-    monkeypatch.setattr(safe_xml, "parse", remember)
-    translated(word_document(), ".docx", LOUD)
-    assert threads
-    assert threading.main_thread() not in threads
 
 
 def test_tabs_and_line_breaks_of_a_word_document_separate_texts() -> None:

@@ -9,7 +9,6 @@ import srt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from server.documents.markup.line_wrapping import wrap_like
 from server.documents.rewriting import Translate
 from server.interface.errors import DocumentTooComplex, InvalidDocument
 from tests.server.documents.documents import LOUD, SAME, read_soon, translated
@@ -162,13 +161,6 @@ def test_a_cue_has_as_many_lines_as_before(extension: str, head: str, num_lines:
     shares = [len(line) / len("".join(lines)) for line in lines]
     expected = [len(line) / len(cue) for line in cue.split("\n")]
     assert all(abs(share - wanted) < 0.25 for share, wanted in zip(shares, expected, strict=True))
-
-
-def test_words_are_divided_in_the_proportion_of_the_lines() -> None:
-    assert wrap_like(["a", "b", "c", "d"], [1, 1], ["\n"]) == "a b\nc d"
-    assert wrap_like(["a"], [5, 5], ["\n"]) == "a"
-    assert wrap_like(["a", "b"], [9, 1, 1], ["|", "/"]) == "a|b"
-    assert wrap_like(["one", "two", "three", "four", "five", "six"], [20, 5], ["\n"]) == "one two three four five\nsix"
 
 
 @pytest.mark.parametrize(

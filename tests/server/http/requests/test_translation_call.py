@@ -1,28 +1,12 @@
 import pytest
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from server.http.app import create_app
-from server.http.requests.translation_call import bypasses_cache, expected_detail_bytes
+from server.http.requests.translation_call import expected_detail_bytes
 from server.interface.decoding_options import DecodingOptions
 from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("no-cache", True),
-        ("max-age=0, No-Cache ", True),
-        ("no-store", False),
-        ("no-cache-at-all", False),
-        ("", False),
-        (None, False),
-    ],
-)
-def test_a_request_without_the_cache(value: str | None, expected: bool) -> None:
-    headers = [] if value is None else [(b"cache-control", value.encode())]
-    assert bypasses_cache(Request({"type": "http", "headers": headers})) is expected
 
 
 def test_details_are_expected_to_take_memory_by_character() -> None:

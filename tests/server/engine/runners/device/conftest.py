@@ -21,7 +21,7 @@ from tests.model.families.random_families import random_model
 
 @dataclass(frozen=True, slots=True)
 class Layouts:
-    """Three bundles with equal weights; only `half` rounds them."""
+    """Bundles with equal weights; only `half` rounds them. A recurrent model has none."""
 
     step: Bundle
     parts: Bundle
@@ -68,4 +68,5 @@ def _export(checkpoint: Checkpoint, folder: Path) -> None:
     export_encoder(model, folder / "step" / names.ENCODER_FILE, "float32")
     export_decoder(model, folder / "step" / names.DECODER_FILE, "float32")
     export_parts(model, folder / "parts", torch.float32)
-    export_parts(build_model(checkpoint), folder / "half", torch.float16)
+    if not checkpoint.config.has_recurrent_decoder:
+        export_parts(build_model(checkpoint), folder / "half", torch.float16)

@@ -1,11 +1,23 @@
 """The OpenAI-compatible protocol, with engines that answer with their source."""
 
+import asyncio
 import json
+from collections.abc import Callable, Coroutine
 
 import pytest
 from starlette.testclient import TestClient
+from starlette.types import Message
 
+from server.http.protocols.openai.chat import CompletionStream
+from server.http.state import RequestRecord
+from server.interface.errors import QueueFull
+from server.interface.request import FinishReason
+from server.operations.metrics import Metrics
+from server.translation.service import TranslationOutcome
+from server.translation.text_stream import TextStream
+from server.translation.types import Phases, TokenCounts, Translation, TranslationResult
 from tests.fakes.echo import EchoGenerator
+from tests.fakes.event_loop import until
 
 ENGLISH, GERMAN = "Where is the railway station?", "Wo ist der Bahnhof? Er ist 300 Meter von hier."
 
@@ -140,13 +152,10 @@ def test_a_batch_of_kiss_is_answered_in_json(compatible: TestClient) -> None:
     "body",
     [
         {"messages": [{"role": "user", "content": "Write a poem about tea."}]},
-        {"model": "gpt-4o", "messages": [{"role": "user", "content": "Translate this somehow: tea"}]},
         {"model": "kvasir:ja", "messages": [{"role": "user", "content": "Tea."}]},
         {"model": "kvasir:en-de", "messages": []},
-        {"model": "kvasir:en-de", "messages": [{"role": "system", "content": "Tea."}]},
         {"model": "kvasir:en-de", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
         {"messages": [{"role": "user", "content": 'Translate into Klingonese:\n"""\nTea.\n"""'}]},
-        {"model": "kvasir:en-de", "messages": "Tea."},
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
@@ -158,23 +167,6 @@ def test_other_prompts_and_languages_are_rejected(
     error = answer.json()["error"]
     assert set(error) == {"message", "type", "param", "code"}
     assert error["type"] == "invalid_request_error"
-
-
-@pytest.mark.parametrize(
-    ("fields", "name"),
-    [
-        ({"model": "kvasir:en-de" + " " * 189, "stream": True}, "model"),
-        ({"translation_options": {"target_lang": "de" + " " * 63}}, "translation_options.target_lang"),
-        ({"translation_options": {"source_lang": "e" * 65, "target_lang": "de"}}, "translation_options.source_lang"),
-    ],
-)
-def test_names_that_chunks_and_errors_repeat_are_limited(
-    compatible: TestClient, fields: dict[str, object], name: str
-) -> None:
-    body = {"messages": [{"role": "user", "content": "Tea."}], **fields}
-    answer = compatible.post("/v1/chat/completions", json=body)
-    assert answer.status_code == 400
-    assert answer.json()["error"]["message"].startswith(f"`{name}` must have at most ")
 
 
 def test_a_stream_has_chunks_that_every_client_can_split(compatible: TestClient) -> None:
@@ -211,3 +203,131 @@ def test_the_list_of_models_serves_both_kinds_of_clients(compatible: TestClient)
     assert {"echo-en-de", "kvasir:en-de", "kvasir:de", "kvasir:en-zh-Hant", "kvasir:zh-Hant"} <= set(names)
     assert {each["object"] for each in answer["data"]} == {"model"}
     assert [each["id"] for each in compatible.get("/models").json()["data"]] == names
+
+
+Translate = Callable[[TextStream], Coroutine[None, None, TranslationOutcome]]
+
+
+def _translation(text: str, reason: FinishReason = FinishReason.STOP) -> Translation:
+    return Translation(text, 3, 4, reason, 0.0)
+
+
+def _outcome(text: str, reason: FinishReason = FinishReason.STOP) -> TranslationOutcome:
+    result = TranslationResult([_translation(text, reason)], Phases(), TokenCounts.of([(3, 4)]), num_splits=0)
+    return TranslationOutcome(result, (), ())
+
+
+class _Stream:
+    """The messages of a stream for a translation."""
+
+    def __init__(
+        self,
+        translate: Translate,
+        compose: Callable[[TranslationOutcome], str] | None = None,
+        *,
+        has_usage: bool = False,
+        sent: list[Message] | None = None,
+    ) -> None:
+        self.record, self.metrics = RequestRecord("id"), Metrics()
+        self.sent = [] if sent is None else sent
+        self.raised: ValueError | None = None
+        stream = CompletionStream(
+            translate, compose, self.record, self.metrics, {"id": "x"}, has_usage=has_usage, heartbeat_seconds=0.01
+        )
+
+        async def receive() -> Message:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def send(message: Message) -> None:
+            self.sent.append(message)
+
+        scope = {"type": "http", "method": "POST", "path": "/v1/chat/completions", "headers": []}
+        try:
+            asyncio.run(stream(scope, receive, send))
+        except ValueError as error:
+            self.raised = error
+
+    @property
+    def status(self) -> int:
+        return int(self.sent[0]["status"])
+
+    @property
+    def body(self) -> str:
+        return b"".join(message.get("body", b"") for message in self.sent).decode()
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.sent[-1].get("more_body", False)
+
+    @property
+    def events(self) -> list[dict[str, object]]:
+        lines = [line.removeprefix("data: ") for line in self.body.split("\n\n") if line]
+        return [json.loads(line) for line in lines if line != "[DONE]"]
+
+    @property
+    def deltas(self) -> list[dict[str, str]]:
+        return [event["choices"][0]["delta"] for event in self.events if event.get("choices")]  # type: ignore[index]
+
+
+async def _two_texts(stream: TextStream) -> TranslationOutcome:
+    stream.add_text(0, "Tea. ")
+    for _ in range(5):
+        await asyncio.sleep(0)
+    stream.add_text(1, "Water.")
+    return _outcome("Tea. Water.", FinishReason.LENGTH)
+
+
+def test_the_record_has_the_outcome_and_that_it_was_streamed() -> None:
+    sent = _Stream(_two_texts)
+    assert sent.record.is_streamed
+    assert sent.record.result is not None
+    assert sent.record.late_status is None
+    metrics = sent.metrics.exposition().decode()
+    assert "kvasir_stream_first_event_seconds_count 1.0" in metrics
+    assert f"kvasir_stream_event_gap_seconds_count {len(sent.deltas) - 2}.0" in metrics
+
+
+def test_while_nothing_is_translated_chunks_without_text_are_sent() -> None:
+    messages: list[Message] = []
+
+    async def translate(stream: TextStream) -> TranslationOutcome:
+        await until(lambda: len(messages) > 2)
+        return await _two_texts(stream)
+
+    sent = _Stream(translate, sent=messages)
+    contents = [delta["content"] for delta in sent.deltas[:-1]]
+    assert contents[0] == ""
+    assert "".join(contents) == "Tea. Water."
+    assert "kvasir_stream_first_event_seconds_count 1.0" in sent.metrics.exposition().decode()
+
+
+def test_an_error_before_the_first_chunk_is_an_ordinary_response() -> None:
+    async def fail(_: TextStream) -> TranslationOutcome:
+        raise QueueFull("full", 3.0)
+
+    sent = _Stream(fail)
+    assert sent.status == 429
+    assert json.loads(sent.body)["error"]["code"] == "queue_full"
+    assert not sent.record.is_streamed
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "late"), [(QueueFull("full", 3.0), "queue_full", 429), (ValueError("defect"), None, None)]
+)
+def test_an_error_behind_the_first_chunk_ends_the_stream(error: Exception, code: str | None, late: int | None) -> None:
+    async def fail(stream: TextStream) -> TranslationOutcome:
+        stream.add_text(0, "Tea. ")
+        for _ in range(5):
+            await asyncio.sleep(0)
+        raise error
+
+    sent = _Stream(fail)
+    assert sent.status == 200
+    first, last = sent.events
+    assert "Tea. " in str(first)
+    assert isinstance(last["error"], dict)
+    assert code in (None, last["error"]["code"])
+    assert "defect" not in sent.body
+    assert (sent.record.late_status, sent.is_complete) == (late, True)
+    assert (sent.raised is error) == (late is None)

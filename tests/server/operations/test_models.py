@@ -1,24 +1,116 @@
+"""Models of a server: how they are opened, changed while it runs, and unloaded."""
+
 import asyncio
+import math
+import os
 import shutil
+import subprocess
+import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from bundle.loading import Bundle
+from bundle.loading import Bundle, load_bundle, save_manifest
 from bundle.manifest import MANIFEST_FILE, BundleError
+from server.documents.input.limits import MEGABYTE
 from server.interface.engine_client import EngineClient
 from server.interface.errors import Draining, InvalidRequest, NotFound
-from server.operations.models import ModelSet
+from server.operations.cpu_count import usable_cpus
+from server.operations.defaults import DEFAULT_MODEL
+from server.operations.metrics import Metrics
+from server.operations.models import ModelLoader, ModelSet, open_engines
 from server.operations.settings import Settings
 from server.text.language_detection import Detector
 from server.translation.router import Router
 from server.translation.service import TranslationOutcome, TranslationService
 from server.translation.types import TranslationRequest
 from server.workers.on_demand_engine import OnDemandEngine
+from tests.end_to_end.servers import PATIENCE_SECONDS, ROOT, relabelled
 from tests.fakes.echo import EchoFor, EchoGenerator
 from tests.fakes.event_loop import in_event_loop, until
+
+
+def _engine_threads() -> int:
+    return sum(thread.name.startswith("engine-") for thread in threading.enumerate())
+
+
+def test_models_beyond_the_limit_of_memory_are_not_loaded_at_the_start(tmp_path: Path) -> None:
+    for target in ("de", "fr"):
+        relabelled(tmp_path, "en", target)
+    settings = Settings(model=[tmp_path], threads=1, max_rows=8)
+    needed = ModelLoader(settings, Metrics()).num_bytes(load_bundle(tmp_path / "en-de"), 2)
+    limit = math.ceil(1.5 * needed / MEGABYTE)
+    opened = open_engines(settings.model_copy(update={"memory_limit": limit}), Metrics())
+    try:
+        engines = [engine for engine in opened if isinstance(engine, OnDemandEngine)]
+        assert {engine.bundle.config.name: engine.is_loaded for engine in engines} == {"en-de": True, "en-fr": False}
+    finally:
+        for engine in opened:
+            engine.close()
+
+
+def test_a_bundle_that_cannot_be_served_is_named_and_the_others_are_closed(tmp_path: Path) -> None:
+    good, bad = relabelled(tmp_path, "en", "de"), relabelled(tmp_path, "en", "fr")
+    (bad / "decoder.onnx").unlink()
+    before = _engine_threads()
+    with pytest.raises(BundleError, match=rf"{bad} cannot be served: decoder\.onnx: missing"):
+        open_engines(Settings(model=[good, bad], threads=1, max_rows=8), Metrics())
+    assert _engine_threads() == before
+
+
+def test_languages_that_cannot_be_detected_are_refused_before_anything_is_loaded() -> None:
+    with pytest.raises(
+        ValueError, match=r"`detect_languages` must be languages that can be detected: .*de, .*en.*Given: tlh"
+    ):
+        open_engines(Settings(detect_languages=["en", "tlh"]), Metrics())
+
+
+def test_a_program_that_worker_processes_cannot_import_gets_an_error_with_the_remedy(tmp_path: Path) -> None:
+    program = tmp_path / "unguarded.py"
+    program.write_text(
+        """
+from bundle.loading import load_bundle
+from server.workers.pool import EnginePool
+from server.workers.pool import PoolOptions
+from server.operations.defaults import DEFAULT_MODEL
+
+EnginePool.open(load_bundle(DEFAULT_MODEL), PoolOptions(processes=True))
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+    assert done.returncode == 1
+    assert 'must start engines below `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+
+
+def test_more_threads_than_processors_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for threads in (usable_cpus(), usable_cpus() + 1):
+        with pytest.raises(BundleError):
+            open_engines(Settings(model=[tmp_path / "none"], threads=threads), Metrics())
+    [warning] = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert (warning.threads, warning.processors) == (usable_cpus() + 1, usable_cpus())  # type: ignore[attr-defined]
+
+
+def test_a_minimum_quality_that_has_no_effect_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bundle = load_bundle(DEFAULT_MODEL)
+    ModelLoader(Settings(min_quality=0.5), Metrics()).check(bundle.path)
+    assert not caplog.records
+    shutil.copytree(bundle.path, tmp_path / "en-de")
+    save_manifest(tmp_path / "en-de", bundle.config.model_copy(update={"quality": {}}))
+    ModelLoader(Settings(), Metrics()).check(tmp_path / "en-de")
+    assert not caplog.records
+    ModelLoader(Settings(min_quality=0.5), Metrics()).check(tmp_path / "en-de")
+    [warning] = caplog.records
+    assert warning.message == "minimum quality without effect: model not calibrated"
 
 
 class _Folders:
@@ -117,18 +209,6 @@ async def test_a_replaced_model_finishes_its_requests_before_it_is_closed(server
 
 
 @in_event_loop
-async def test_a_bundle_that_cannot_be_served_changes_nothing_and_the_error_has_the_reason(
-    server: _Server, echo: EchoGenerator
-) -> None:
-    server.folders.bundles[Path("bad")] = BundleError("decoder.onnx: its SHA-256 differs")
-    with pytest.raises(InvalidRequest, match=r"its SHA-256 differs; the models are unchanged"):
-        await server.models.put(Path("bad"))
-    assert server.names == ["echo-en-de"]
-    await server.translate()
-    assert not echo.is_closed
-
-
-@in_event_loop
 async def test_a_model_that_fails_its_first_sentence_is_closed_and_the_old_one_stays(
     server: _Server, echo: EchoGenerator
 ) -> None:
@@ -176,20 +256,6 @@ async def test_a_comparison_with_the_folders_adds_replaces_and_removes(
     ]
     assert changes[2].error == "vocab.json: missing"
     assert server.names == ["echo-en-de", "echo-de-en"]
-
-
-@in_event_loop
-async def test_a_damaged_bundle_leaves_its_model_at_a_comparison(tmp_path: Path, echo: EchoGenerator) -> None:
-    folder = tmp_path / "a"
-    folder.mkdir()
-    (folder / MANIFEST_FILE).touch()
-    shutil.copytree(echo.bundle.path, folder, dirs_exist_ok=True)
-    served = EchoGenerator(replace(echo.bundle, path=folder))
-    server = _Server([served], tmp_path)
-    server.folders.bundles = {folder: BundleError("decoder.onnx: truncated")}
-    [change] = await server.models.reload()
-    assert change.outcome == "failed"
-    assert server.models.engines == [served]
 
 
 @in_event_loop
@@ -247,14 +313,84 @@ async def test_after_the_end_has_begun_no_change_is_made(server: _Server, echo: 
     assert [engine.is_closed for engine in server.folders.opened] == [True]
 
 
+class _Clock:
+    """Time that passes during a sleep. The twentieth sleep ends the test of a loop that never ends."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        if len(self.slept) == 20:
+            raise asyncio.CancelledError
+
+
+class _Loader:
+    """A loader of echo models that take 10 MB each."""
+
+    def __init__(self, bundles: Sequence[Bundle], clock: _Clock) -> None:
+        self._bundles = {Path(bundle.config.name): bundle for bundle in bundles}
+        self._clock = clock
+        self.num_models: list[int] = []
+
+    def check(self, folder: Path) -> Bundle:
+        return self._bundles[folder]
+
+    def engine(self, bundle: Bundle, num_models: int, pool: None) -> OnDemandEngine:
+        self.num_models.append(num_models)
+        return self.on_demand(bundle, None)
+
+    def on_demand(self, bundle: Bundle, opened: EchoGenerator | None) -> OnDemandEngine:
+        return OnDemandEngine(bundle, lambda: EchoGenerator(bundle), 10 * MEGABYTE, opened, self._clock)
+
+
+def _models(loader: _Loader, bundles: Sequence[Bundle], settings: Settings) -> tuple[ModelSet, list[OnDemandEngine]]:
+    engines = [loader.on_demand(bundle, EchoGenerator(bundle)) for bundle in bundles]
+    models = ModelSet(settings, loader, lambda _: None)
+    models.open(engines)
+    return models, engines
+
+
+@pytest.fixture
+def bundles(echo_for: EchoFor) -> list[Bundle]:
+    return [echo_for(*pair).bundle for pair in (("en", "de"), ("de", "en"), ("en", "fr"))]
+
+
+@pytest.mark.parametrize("limit", [2.0, 100.0])
 @in_event_loop
-async def test_an_idle_model_is_unloaded_and_answers_again(echo_bundle: Bundle, tmp_path: Path) -> None:
-    server = _Server([EchoGenerator(echo_bundle)], tmp_path)
-    server.folders.bundles[Path("new")] = _newer(echo_bundle)
-    await server.models.put(Path("new"))
-    [engine] = server.models.engines
-    assert isinstance(engine, OnDemandEngine)
-    assert await server.models.unload("echo-en-de")
-    assert not engine.is_loaded
-    await server.translate()
-    assert engine.is_loaded
+async def test_a_model_is_unloaded_when_it_was_idle_for_long_enough(
+    bundles: list[Bundle], limit: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = _Clock()
+    models, engines = _models(_Loader(bundles, clock), bundles[:2], Settings(model_idle_seconds=limit))
+    clock.now = limit - 0.5
+    await engines[1].generate([])
+    # Not `asyncio.sleep` itself, which other threads may call.
+    monkeypatch.setattr("server.operations.models.asyncio", SimpleNamespace(sleep=clock.sleep))
+    with pytest.raises(asyncio.CancelledError):
+        await models.unload_idle()
+    assert all(0 < each <= limit / 4 for each in clock.slept)
+    assert [engine.is_loaded for engine in engines] == [False, limit == 100]
+
+
+@in_event_loop
+async def test_models_of_the_start_and_added_ones_share_the_memory(bundles: list[Bundle]) -> None:
+    clock = _Clock()
+    loader = _Loader(bundles, clock)
+    models, engines = _models(loader, bundles[:2], Settings(memory_limit=20))
+    for clock.now, engine in ((1, engines[1]), (2, engines[0])):
+        await engine.generate([])
+    await engines[1].unload()
+    await engines[1].load()  # within the limit: nothing else is unloaded
+    assert [engine.is_loaded for engine in engines] == [True, True]
+    change = await models.put(Path("echo-en-fr"))
+    assert (change.outcome, loader.num_models) == ("added", [3])
+    assert [engine.is_loaded for engine in engines] == [True, False]
+    await models.remove("echo-en-fr")
+    await engines[1].load()
+    assert [engine.is_loaded for engine in engines] == [True, True], "a removed model takes no memory"

@@ -34,12 +34,8 @@ def test_rows_with_languages_belong_to_the_dictionary_of_these(separator: str) -
     ("text", "separator", "message"),
     [
         ("a", "\t", "entry 1 of the glossary must be a term and its translation"),
-        ("a\tb\nc\t ", "\t", "entry 2 of the glossary must be"),
         ("a\tb\na\tc", "\t", "entry 2 of the glossary repeats a term"),
-        ("a,b,EN\n", ",", "entry 1 of the glossary must have both languages or none"),
-        ("a,b,EN,DE\na,c,EN,DE", ",", "entry 2 of the glossary repeats a term"),
         ("a,b,EN,FR", ",", "entry 1 of the glossary is from en to fr. Must be: en to de or de to en"),
-        ('a,"b', ",", "invalid CSV of glossary entries"),
     ],
 )
 def test_invalid_entries_are_rejected(text: str, separator: str, message: str) -> None:

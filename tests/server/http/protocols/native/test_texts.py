@@ -1,16 +1,21 @@
-"""Decoding options over HTTP: the values that reach the engine, and the errors of invalid ones."""
+"""Texts over HTTP: decoding options, detection of languages, and quality."""
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import cast
 
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from bundle.loading import Bundle
+from bundle.manifest import QualityCalibration
 from server.http.app import create_app
 from server.interface.request import FinishReason, Sampling, SentenceParams
 from server.operations.settings import Settings
 from server.text.tokenizers.registry import open_tokenizer
-from tests.fakes.echo import EchoGenerator
+from tests.fakes.echo import EchoFor, EchoGenerator
 
 
 @pytest.fixture
@@ -41,18 +46,6 @@ def test_numbers_reach_the_engine(client: TestClient, echo: EchoGenerator) -> No
         **numbers,
         "suppress_tokens": (5, 7),
     }
-
-
-def test_a_wrong_switch_is_rejected_with_its_values(client: TestClient) -> None:
-    values = {
-        "if_already_target": "'keep' or 'translate'",
-        "on_low_quality": "'flag' or 'keep_source'",
-    }
-    for name, allowed in values.items():
-        answer = client.post("/v1/translate", json={"text": "Tea.", name: "maybe"})
-        assert answer.status_code == 422
-        assert name in answer.text
-        assert allowed in answer.text
 
 
 def test_a_kept_sentence_has_its_reason_here_and_no_field_in_other_protocols(
@@ -131,38 +124,16 @@ def test_without_a_seed_a_random_one_is_returned(client: TestClient, echo: EchoG
     ("body", "words"),
     [
         ({"temperature": 0}, ["temperature", "0.001"]),
-        ({"top_p": 1.5}, ["top_p", "at most 1"]),
         ({"seed": 2**53}, ["seed", str(2**53 - 1)]),
-        ({"patience": 0}, ["patience", "0.1"]),
-        ({"repetition_penalty": 11}, ["repetition_penalty", "10"]),
-        ({"min_new_tokens": -1}, ["min_new_tokens", "0"]),
-        ({"num_token_alternatives": 11}, ["num_token_alternatives", "10"]),
         ({"suppress_tokens": [100_000]}, ["suppress_tokens", "100000", "from 0 to"]),
-        ({"suppress_tokens": ["Tee"]}, ["suppress_tokens"]),
         ({"suppress_phrases": ["  "]}, ["suppress_phrases", "other than white space"]),
-        ({"suppress_phrases": ["x"] * 65}, ["suppress_phrases", "64"]),
         ({"suppress_phrases": ["日本"]}, ["suppress_phrases", "日本", "cannot write"]),
-        ({"target_prefix": "日本"}, ["target_prefix", "日本", "cannot write"]),
-        ({"target_prefix": "Tee " * 60}, ["target_prefix", "tokens", "31"]),
         ({"target_prefix": ["Tee", "Tee"]}, ["target_prefix", "2 entries", "1 texts"]),
         ({"alignment_layer": 1}, ["`alignment_layer` must be from -1 to 0", "Given: 1"]),
-        ({"alignment_heads": [0, 1]}, ["`alignment_heads` must be from 0 to 0", "Given: 1"]),
         ({"temperature": 1, "beam_size": 4}, ["temperature", "beam_size of 4"]),
-        ({"seed": 1, "coverage_penalty": 1}, ["seed", "coverage_penalty"]),
-        ({"top_k": 2, "early_stopping": True}, ["top_k", "early_stopping"]),
-        ({"top_k": 2, "return_alternatives": True}, ["top_k", "return_alternatives"]),
         ({"return_alternatives": True, "beam_size": 2}, ["return_alternatives", "beam_size of 2"]),
-        ({"return_alternatives": True, "num_beam_groups": 2}, ["return_alternatives", "num_beam_groups"]),
-        ({"top_p": 0.9, "num_hypotheses": 8}, []),
-        ({"beam_size": 1, "coverage_penalty": 1}, ["coverage_penalty", "beam_size of 2 or more"]),
-        ({"beam_size": 1, "required_phrases": ["Tee"]}, ["required_phrases", "beam_size of 2 or more"]),
-        ({"beam_size": 5, "num_beam_groups": 2}, ["num_beam_groups is 2", "beam_size is 5"]),
         ({"diversity_penalty": 1}, ["`diversity_penalty` is 1", "num_beam_groups"]),
-        ({"beam_size": 4, "num_beam_groups": 2, "required_phrases": ["Tee"]}, ["required_phrases", "num_beam_groups"]),
-        ({"required_phrases": ["Tee"], "suppress_phrases": ["Tee"]}, ["required_phrases", "suppress_phrases", "Tee"]),
         ({"required_phrases": ["ein Glas Wasser"], "max_new_tokens": 3}, ["`required_phrases` may have 2 tokens"]),
-        ({"required_phrases": ["Tee"] * 9}, ["required_phrases", "8"]),
-        ({"min_new_tokens": 9, "max_new_tokens": 9}, ["min_new_tokens is 9", "max_new_tokens is 9"]),
         (
             {"beam_size": 4, "patience": 0.5, "num_hypotheses": 3},
             ["`num_hypotheses` must be from 1 to 2", "patience", "Given: 3"],
@@ -188,10 +159,7 @@ def test_invalid_options_are_rejected_with_both_names_or_the_range(
     [
         ({"text": ["Tea.", "Tea."], "translation": "Tee."}, ["one entry for each text", "Given: 1 for 2 texts"]),
         ({"text": "Tea.", "translation": "Tee. " * 20}, ["translation 0", "at most 32 tokens with this model"]),
-        ({"text": "Tea. " * 20, "translation": "Tee."}, ["text 0", "at most 32 tokens with this model"]),
         ({"text": "Tea.", "translation": "Tee.", "beam_size": 4}, ["beam_size", "not a field"]),
-        ({"text": "Tea."}, ["`translation` is required"]),
-        ({"text": "Tea.", "translation": "Tee.", "alignment_layer": 3}, ["`alignment_layer` must be", "Given: 3"]),
     ],
     ids=str,
 )
@@ -205,5 +173,137 @@ def test_an_invalid_score_request_is_rejected(
     assert echo.batches == []
 
 
-def test_no_texts_have_no_scores(client: TestClient) -> None:
-    assert client.post("/v1/score", json={"text": [], "translation": []}).json()["scores"] == []
+def test_the_language_of_each_text_is_detected_if_the_source_is_auto(client: TestClient) -> None:
+    body = {"text": ["Where is the station?", "12:30", "Привет, как дела?"], "source": "auto", "target": "de"}
+    answer = client.post("/v1/translate", json=body).json()
+    sure, nothing, unsure = (each.get("detected_language") for each in answer["translations"])
+    assert sure["language"] == unsure["language"] == "en"
+    assert sure["confidence"] > 0.95
+    assert unsure["confidence"] < 0.05
+    assert nothing is None
+    assert answer["model"] == "echo-en-de"
+
+
+def test_a_text_in_the_target_language_is_returned_and_marked_as_not_translated(echo_for: EchoFor) -> None:
+    there, back = echo_for("en", "de"), echo_for("de", "en")
+    texts = ["Wo ist der Bahnhof, bitte?", "Where is the station, please?"]
+    body = {"text": texts, "source": "auto", "target": "de"}
+    with TestClient(create_app(Settings(), [there, back])) as client:
+        answer = client.post("/v1/translate", json=body).json()
+        streamed = client.post("/v1/translate", json={**body, "stream": True}).text
+    german, english = answer["translations"]
+    assert (german["text"], german["translated"]) == (texts[0], False)
+    assert german["detected_language"]["language"] == "de"
+    assert english["translated"] is True
+    [done] = [line for line in streamed.splitlines() if line.startswith("data:") and "translations" in line]
+    flags = [each["translated"] for each in json.loads(done.removeprefix("data:"))["translations"]]
+    assert flags == [False, True]
+
+
+def test_untranslated_texts_are_valid_utf_8(client: TestClient) -> None:
+    for body in (
+        '{"text": "\\ud800", "source": "auto"}',
+        '{"text": ["\\ud800", "tea"], "source": "auto", "stream": true}',
+    ):
+        answer = client.post("/v1/translate", content=body, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 200
+        assert "\N{REPLACEMENT CHARACTER}" in answer.text
+
+
+def test_detection_alone_returns_the_candidates_of_each_text(echo_for: EchoFor) -> None:
+    with TestClient(create_app(Settings(), [echo_for("en", "de"), echo_for("de", "en")])) as client:
+        answer = client.post("/v1/detect", json={"text": ["Wo ist der Bahnhof?", "42", "Where is it?"]}).json()
+        one = client.post("/v1/detect", json={"text": "Wo ist der Bahnhof?"}).json()
+    first, nothing, last = answer["detections"]
+    assert [[each["language"] for each in candidates] for candidates in (first, last)] == [["de", "en"], ["en", "de"]]
+    assert nothing == []
+    assert one["detections"] == [first]
+    assert first[0]["confidence"] > 0.9 > first[1]["confidence"]
+
+
+def test_detection_returns_at_most_five_candidates(echo: EchoGenerator) -> None:
+    settings = Settings(detect_languages=["en", "de", "fr", "es", "it", "nl", "sv"])
+    with TestClient(create_app(settings, [echo])) as client:
+        [candidates] = client.post("/v1/detect", json={"text": "Wo ist der Bahnhof?"}).json()["detections"]
+    assert len(candidates) == 5
+    assert candidates[0]["language"] == "de"
+
+
+TEXT = "Where is the tea?"
+# Every sentence has the quality 0.5.
+EVEN = QualityCalibration(
+    bias=0, log_probability=0, source_tokens=0, characters_per_token=0, length_ratio=0, usual_length_ratio=0
+)
+
+
+def _calibrated_client(echo: EchoGenerator, settings: Settings) -> TestClient:
+    config = echo.bundle.config.model_copy(update={"quality": {"en-de": EVEN}})
+    return TestClient(create_app(settings, [EchoGenerator(replace(echo.bundle, config=config))]))
+
+
+@pytest.fixture
+def calibrated(echo: EchoGenerator) -> Iterator[TestClient]:
+    with _calibrated_client(echo, Settings()) as calibrated:
+        yield calibrated
+
+
+def _calibrated_answer(calibrated: TestClient, **body: object) -> dict[str, object]:
+    response = calibrated.post("/v1/translate", json={"text": TEXT} | body)
+    assert response.status_code == 200, response.text
+    [answer] = response.json()["translations"]
+    return dict(answer)
+
+
+def test_the_quality_is_a_field_of_the_text_and_of_its_sentences(calibrated: TestClient) -> None:
+    answer = _calibrated_answer(calibrated, return_quality=True)
+    assert answer["quality"] == 0.5
+    assert answer["details"] == {"quality": [{"text": TEXT, "translation": TEXT, "quality": 0.5}]}
+    assert "quality" not in _calibrated_answer(calibrated)
+
+
+def test_doubtful_sentences_are_named_or_kept_and_counted(calibrated: TestClient) -> None:
+    assert "details" not in _calibrated_answer(calibrated, min_quality=0.5)
+    named = {"text": TEXT, "translation": TEXT, "quality": 0.5}
+    assert _calibrated_answer(calibrated, min_quality=0.6)["details"] == {"low_quality": [named]}
+    kept = [{"text": TEXT, "reason": "low_quality"}]
+    answer = _calibrated_answer(calibrated, min_quality=0.6, on_low_quality="keep_source")
+    assert answer["details"] == {"kept": kept, "low_quality": [named]}
+    metrics = calibrated.get("/metrics").text
+    assert "kvasir_low_quality_sentences_total 2.0" in metrics
+    assert 'kvasir_kept_sentences_total{reason="low_quality"} 1.0' in metrics
+
+
+def test_a_model_without_calibration_answers_422_with_the_way_out(echo: EchoGenerator) -> None:
+    with TestClient(create_app(Settings(), [echo])) as calibrated:
+        response = calibrated.post("/v1/translate", json={"text": TEXT, "return_quality": True})
+    assert response.status_code == 422
+    assert "run `kvasir calibrate`" in response.json()["error"]["message"]
+
+
+def test_other_protocols_get_the_sources_and_no_fields(echo: EchoGenerator) -> None:
+    with _calibrated_client(echo, Settings(min_quality=0.9, on_low_quality="keep_source")) as calibrated:
+        response = calibrated.post("/translate", json={"q": TEXT, "source": "en", "target": "de"})
+        assert response.json() == {"translatedText": TEXT}
+        assert 'kvasir_kept_sentences_total{reason="low_quality"} 1.0' in calibrated.get("/metrics").text
+
+
+def _document(calibrated: TestClient, **form: str) -> dict[str, object]:
+    text = f"{TEXT}\n\nDas ist schon ein deutscher Satz.\n"
+    files = {"file": ("a.txt", text.encode())}
+    document_id = calibrated.post("/v1/documents", files=files, data={"source": "en", "target": "de", **form}).json()[
+        "id"
+    ]
+    assert calibrated.portal is not None
+    calibrated.portal.call(cast(FastAPI, calibrated.app).state.server.documents.wait, document_id)
+    return dict(calibrated.get(f"/v1/documents/{document_id}").json())
+
+
+def test_a_document_has_a_summary(calibrated: TestClient) -> None:
+    kept = {"already_in_target_language": 1}
+    assert _document(calibrated)["details"] == {"kept": kept}
+    assert _document(calibrated, return_quality="true", if_already_target="translate")["details"] == {"quality": 0.5}
+    details = _document(calibrated, min_quality="0.6", on_low_quality="keep_source")["details"]
+    assert details == {"kept": {**kept, "low_quality": 1}, "low_quality": 1}
+    wrong = calibrated.post("/v1/documents", files={"file": ("a.txt", b"Tea.")}, data={"min_quality": "2"})
+    assert wrong.status_code == 422
+    assert "min_quality" in wrong.text

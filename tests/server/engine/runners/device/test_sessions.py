@@ -2,6 +2,7 @@
 
 import dataclasses
 import shutil
+from itertools import count
 from pathlib import Path
 
 import onnxruntime as ort
@@ -9,16 +10,19 @@ import pytest
 from typer.testing import CliRunner
 
 from bundle import tensors as names
-from bundle.loading import load_bundle, save_manifest
+from bundle.loading import load_bundle
 from bundle.manifest import BundleError
 from kvasir_commands import app
-from server.engine.runners.device.memory import CudaMemory, CudaUnavailable, HostMemory
+from server.engine.runners.device.memory import HostMemory
 from server.engine.runners.device.runner import DeviceRunner
 from server.engine.runners.device.sessions import (
     CPU_PROVIDER,
     CUDA_PROVIDER,
+    NOT_CAPTURED,
+    Captures,
     DeviceSessions,
     DeviceUnavailable,
+    bucket,
     open_cuda,
     require_device_bundle,
     require_placement,
@@ -26,7 +30,6 @@ from server.engine.runners.device.sessions import (
 from server.engine.runners.onnx import OnnxRunner
 from server.engine.runners.registry import open_runners
 from server.operations.defaults import DEFAULT_MODEL
-from server.operations.settings import Settings
 from tests.server.engine.runners.device.conftest import Layouts
 
 needs_no_gpu = pytest.mark.skipif(
@@ -44,12 +47,6 @@ def _recorded(path: Path) -> ort.InferenceSession:
 def test_a_gpu_is_rejected_if_onnx_runtime_has_none() -> None:
     with pytest.raises(DeviceUnavailable, match=r"has no CUDAExecutionProvider.*\.\[gpu\].*--device cpu"):
         open_cuda()
-
-
-@needs_no_gpu
-def test_memory_of_a_gpu_is_rejected_if_onnx_runtime_was_built_without_cuda() -> None:
-    with pytest.raises(CudaUnavailable, match="built without CUDA"):
-        CudaMemory()
 
 
 @needs_no_gpu
@@ -76,36 +73,11 @@ def test_a_session_that_fell_back_is_rejected(layouts: Layouts) -> None:
         require_placement(session, CUDA_PROVIDER, "decoder")
 
 
-def test_nodes_on_another_provider_are_named(layouts: Layouts) -> None:
-    class Halfway:
-        """A session whose first provider is CUDA, with the node assignments of the CPU."""
-
-        def __init__(self, session: ort.InferenceSession) -> None:
-            self._session = session
-
-        def get_providers(self) -> list[str]:
-            return [CUDA_PROVIDER, CPU_PROVIDER]
-
-        def get_provider_graph_assignment_info(self) -> object:
-            return self._session.get_provider_graph_assignment_info()
-
-    with pytest.raises(DeviceUnavailable, match="4 TopK on CPUExecutionProvider"):
-        require_placement(Halfway(_recorded(layouts.half.file(names.DECODER_FILE))), CUDA_PROVIDER, "decoder")
-
-
 def test_a_graph_that_cannot_be_loaded_is_named(layouts: Layouts, tmp_path: Path) -> None:
     shutil.copytree(layouts.half.path, tmp_path, dirs_exist_ok=True)
     (tmp_path / names.RANK_FILE).write_bytes(b"no graph")
     with pytest.raises(BundleError, match=names.RANK_FILE):
         DeviceSessions.open(dataclasses.replace(layouts.half, path=tmp_path), HostMemory())
-
-
-def test_a_bundle_in_parts_needs_all_of_them(layouts: Layouts, tmp_path: Path) -> None:
-    shutil.copytree(layouts.half.path, tmp_path, dirs_exist_ok=True)
-    files = {name: record for name, record in layouts.half.config.files.items() if name != names.MOVE_FILE}
-    save_manifest(tmp_path, layouts.half.config.model_copy(update={"files": files}))
-    with pytest.raises(BundleError, match=r"move\.onnx: not listed"):
-        load_bundle(tmp_path)
 
 
 def test_each_layout_has_its_runner(layouts: Layouts) -> None:
@@ -115,7 +87,31 @@ def test_each_layout_has_its_runner(layouts: Layouts) -> None:
         assert runners[0].cache is not runners[1].cache
 
 
-def test_on_a_gpu_one_engine_is_the_default() -> None:
-    assert Settings(device="cuda", threads=4).shares(1) == (1, 4)
-    assert Settings(device="cuda", threads=4, replicas=2).shares(1) == (2, 2)
-    assert Settings(threads=4).shares(1) == (4, 1)
+@pytest.mark.parametrize(("rows", "expected"), [(1, 1), (2, 2), (3, 4), (64, 64), (65, 100), (100, 100)])
+def test_the_rows_of_a_run_are_the_next_power_of_two_up_to_the_largest_number(rows: int, expected: int) -> None:
+    assert bucket(rows, largest=100) == expected
+
+
+def test_each_kind_of_run_has_a_graph_of_its_own() -> None:
+    captures = Captures(count(1))
+    ids = [captures.graph_id(kind) for kind in ((8, 0), (8, 1), (8, 0), (16, 0), (8, 1))]
+    assert ids[0] == ids[2]
+    assert ids[1] == ids[4]
+    assert len(set(ids)) == captures.num_captured == 3
+
+
+def test_two_runners_over_the_same_sessions_never_replay_graphs_of_each_other() -> None:
+    ids = count(1)
+    one, other = Captures(ids), Captures(ids)
+    assert [one.graph_id("a"), other.graph_id("a"), one.graph_id("b"), other.graph_id("a")] == [1, 2, 3, 2]
+
+
+def test_a_rare_kind_of_run_is_not_captured() -> None:
+    captures = Captures(count(1), after=2)
+    assert [captures.graph_id("often") for _ in range(4)] == [NOT_CAPTURED, NOT_CAPTURED, 1, 1]
+    assert captures.graph_id("once") == NOT_CAPTURED
+
+
+def test_the_number_of_captured_graphs_is_limited() -> None:
+    captures = Captures(count(1), max_captures=2)
+    assert [captures.graph_id(kind) for kind in "abca"] == [1, 2, NOT_CAPTURED, 1]

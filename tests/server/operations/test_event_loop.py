@@ -8,7 +8,8 @@ import psutil
 import pytest
 
 from server.operations import event_loop
-from server.operations.event_loop import collect_when_idle, defer_full_collections, is_due
+from server.operations.event_loop import collect_when_idle, defer_full_collections, watch_event_loop
+from tests.fakes.event_loop import until
 
 
 @pytest.fixture
@@ -19,36 +20,11 @@ def thresholds() -> Iterator[None]:
     gc.unfreeze()
 
 
-@pytest.mark.parametrize(
-    ("num_waiting", "seconds", "is_idle", "is_light", "expected"),
-    [
-        (10, 600, True, True, True),
-        (9, 600, True, True, False),
-        (10, 599, True, True, False),
-        (299, 600, False, True, False),
-        (300, 1, False, True, True),
-        (300, 1, False, False, False),
-        (30_000, 1, False, False, True),
-    ],
-)
-def test_an_idle_server_collects_and_a_busy_one_beside_small_requests(
-    num_waiting: int, seconds: float, is_idle: bool, is_light: bool, expected: bool
-) -> None:
-    assert is_due(num_waiting, seconds, is_idle=is_idle, is_light=is_light) == expected
-
-
 class _Node:
     """An object that refers to itself."""
 
     def __init__(self) -> None:
         self.itself = self
-
-
-@pytest.mark.usefixtures("thresholds")
-def test_young_objects_are_collected_again_after_the_start() -> None:
-    gc.disable()
-    defer_full_collections()
-    assert gc.isenabled()
 
 
 @pytest.mark.usefixtures("thresholds")
@@ -100,3 +76,34 @@ def test_memory_freed_by_an_idle_server_returns_to_the_system(monkeypatch: pytes
 
     asyncio.run(run())
     assert last
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop whose clock the test sets."""
+
+    now = 100.0
+
+    def time(self) -> float:
+        return self.now
+
+
+def test_the_lag_is_observed_several_times_a_second_and_logged_from_a_second_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lags: list[float] = []
+
+    async def watched() -> None:
+        task = asyncio.create_task(watch_event_loop(lags.append))
+        for elapsed in (0.25, 1.2, 1.25):
+            await asyncio.sleep(0)
+            num_lags = len(lags)
+            loop.now += elapsed
+            await until(lambda: len(lags) > num_lags)  # noqa: B023 - awaited here
+        task.cancel()
+
+    loop = _Loop()
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(watched())
+    assert lags == pytest.approx([0, 0.95, 1])
+    [warning] = caplog.records
+    assert (warning.message, vars(warning)["seconds"]) == ("event loop blocked", 1)

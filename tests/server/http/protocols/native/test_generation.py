@@ -1,6 +1,5 @@
 """Routes of models that do not translate, and scores: the fields that reach the engine, and those of the answers."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -111,12 +110,6 @@ def test_a_text_that_is_too_long_is_embedded_only_if_its_end_may_be_dropped(clie
     assert found[1]["source_tokens"] == MAX_TOKENS
 
 
-def test_many_embeddings_are_the_same_as_few(client: TestClient) -> None:
-    many = _embeddings(client, text=["Tea."] * 1300 + TEXTS)  # 10,416 numbers, which a thread writes
-    assert many[0] == _embeddings(client, text="Tea.")[0]
-    assert many[-2] == _embeddings(client, text=TEXTS[0])[0]
-
-
 def test_generated_texts_are_in_the_order_of_the_texts(client: TestClient, engine: _Engine) -> None:
     found = _generations(client, text=TEXTS)
     assert [each["text"] for each in found] == TEXTS
@@ -147,22 +140,11 @@ def test_a_task_has_its_prefix_and_its_options(client: TestClient, engine: _Engi
     assert "cannot be combined" in _error(client, "/v1/generate", text="a", task="where", prefix="x")
 
 
-def test_a_text_that_is_too_long_is_read_only_if_its_end_may_be_dropped(client: TestClient) -> None:
-    assert f"at most {MAX_TOKENS} tokens" in _error(client, "/v1/generate", text=LONG)
-    found = _generations(client, text=["Tea.", LONG], truncate=True)
-    assert [each.get("truncated") for each in found] == [None, True]
-
-
 def test_a_stream_of_generated_texts_ends_with_the_answer(client: TestClient) -> None:
     with client.stream("POST", "/v1/generate", json={"text": "Tea.", "stream": True}) as response:
         text = response.read().decode()
     assert response.headers["content-type"].startswith("text/event-stream")
     assert '"text":"Tea."' in text.rpartition("event:")[2]
-
-
-def test_many_generated_texts_are_the_same_as_few(client: TestClient) -> None:
-    many = _generations(client, text=["Tea."] * 300)
-    assert many == _generations(client, text="Tea.") * 300
 
 
 @pytest.mark.parametrize("path", ["/v1/embed", "/v1/generate"])
@@ -181,12 +163,6 @@ def test_each_text_has_the_score_of_its_translation(client: TestClient, engine: 
     lengths = [len(request.params.forced_target) for request in engine.batches[0]]
     assert scores == [{"log_probability": -2, "score": -1, "target_tokens": length} for length in lengths]
     assert "for 2 texts" in _error(client, "/v1/score", text=TEXTS, translation="Tee.")
-
-
-def test_a_score_that_json_does_not_have_is_left_out(client: TestClient, engine: _Engine) -> None:
-    engine.log_probability = -math.inf
-    [score] = _scores(client, text="Tea.", translation="Tee.")
-    assert set(score) == {"target_tokens"}
 
 
 def test_details_of_a_score_have_every_token(client: TestClient) -> None:
@@ -214,9 +190,3 @@ def test_characters_and_tokens_are_counted(
     read = sum(len(request.source) for request in engine.batches[0])
     written = {"/v1/embed": 0, "/v1/generate": read}.get(path, 2 * len(engine.batches[0][0].params.forced_target))
     assert (counted.characters, counted.source_tokens, counted.target_tokens) == (num_characters, read, written)
-
-
-def test_no_task_divides_sentences(client: TestClient) -> None:
-    _embeddings(client, text=TEXTS)
-    _post(client, "/v1/generate", {"text": "Tea.", "task": "where"})
-    assert "kvasir_sentence_splits_total 0.0" in client.get("/metrics").text
