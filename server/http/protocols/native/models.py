@@ -169,6 +169,7 @@ class LimitsAnswer(BaseModel):
     max_beam_size: int
     default_beam_size: int
     request_timeout_seconds: float
+    translation_memories: bool = Field(description="whether the server stores translation memories")
 
 
 @router.get("/limits")
@@ -182,6 +183,7 @@ async def limits(server: Annotated[ServerState, Depends(server_state)]) -> Limit
         max_beam_size=settings.max_beam_size,
         default_beam_size=settings.default_beam_size,
         request_timeout_seconds=settings.request_timeout_seconds,
+        translation_memories=server.memories is not None,
     )
 
 
