@@ -89,6 +89,7 @@ def test_each_sentence_says_what_the_memory_had(server: Served, memory: str, for
     assert isinstance(details, dict)
     uses = [(each["memory"], each.get("score"), each.get("segment_id")) for each in details["memory"]]
     assert uses == [("exact", 100, "1"), ("none", None, None), ("fuzzy", 87, "2")]
+    assert " ".join(each["translation"] for each in details["memory"]) == translation["text"]
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,12 @@ def test_values_of_json_are_translated_and_keys_stay() -> None:
     assert result.startswith('{\n  "greeting" : "GOOD')
 
 
+def test_slashes_of_json_are_escaped_as_in_the_source() -> None:
+    text = '{"a": "a <b>dog<\\/b>", "b": "cat/dog <i>x</i>"}'
+    loud = '{"a": "A <B>DOG<\\/B>", "b": "CAT/DOG <I>X</I>"}'
+    assert translated(text.encode(), ".json", LOUD).decode() == loud
+
+
 def test_values_of_yaml_are_translated_and_comments_anchors_and_quotes_stay() -> None:
     result = translated(YAML_FILE.encode(), ".yaml", LOUD).decode()
     assert result == (

@@ -211,6 +211,14 @@ def test_all_text_of_a_book_is_translated() -> None:
     assert b"<text>CHAPTER ONE</text>" in after["OEBPS/toc.ncx"]
 
 
+def test_a_page_of_a_book_need_not_be_well_formed() -> None:
+    package = BOOK["OEBPS/content.opf"].replace(b"application/xhtml+xml", b"text/html")
+    page = b"<html lang=en><p>An item<br>of it<p>&copy; A footnote"
+    name = "OEBPS/text/ch 1.xhtml"
+    after = unpacked(translated(packed(BOOK | {"OEBPS/content.opf": package, name: page}), ".epub", LOUD))
+    assert after[name] == b"<html lang=en><p>AN ITEM<br>OF IT<p>&copy; A FOOTNOTE"
+
+
 def _shouted(html: str) -> str:
     return "".join(
         part if part.startswith("<") else part.upper()

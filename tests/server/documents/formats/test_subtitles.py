@@ -111,6 +111,42 @@ def test_tags_of_dialogues_stay_around_their_words(extension: str) -> None:
     assert translated(dialogue.format(text).encode(), extension, LOUD).decode() == dialogue.format(loud)
 
 
+def test_cues_of_microdvd_are_translated_with_their_frames_and_tags() -> None:
+    text = "{1}{1}23.976\r\n{0}{25}/hello {y:b}there.|/{y:i}see it?\r\n{30}{}- who?|- me.\r\n\r\n{50}{60}42\r\n"
+    loud = "{1}{1}23.976\r\n{0}{25}/HELLO {y:b}THERE.|/{y:i}SEE IT?\r\n{30}{}- WHO?|- ME.\r\n\r\n{50}{60}42\r\n"
+    assert translated(text.encode(), ".sub", LOUD).decode() == loud
+
+
+def test_cues_of_subviewer_are_translated_with_their_header_and_times() -> None:
+    head = "[INFORMATION]\n[TITLE]a film\n[END INFORMATION]\n[SUBTITLE]\n[COLF]&HFFFFFF,[STYLE]bd\n"
+    cues = "00:00:01.00,00:00:03.00\n{}[br]{}\n\n00:00:03.10,00:00:05.00\n{}\n{}\n\n\n00:00:08.00,00:00:09.00\n{}"
+    text = head + cues.format("yes.", "no, a|b.", "where is it?", "here.", "bye!")
+    loud = head + cues.format("YES.", "NO, A|B.", "WHERE IS IT?", "HERE.", "BYE!")
+    assert translated(text.encode(), ".sub", LOUD).decode() == loud
+
+
+@pytest.mark.parametrize(("times", "is_joined"), [(("{0}{50}", "{60}{90}"), True), (("{0}{50}", "{115}{190}"), False)])
+def test_a_sentence_goes_on_in_the_next_cue_of_microdvd_by_its_frames(times: tuple[str, str], is_joined: bool) -> None:
+    received: list[str] = []
+
+    async def translate(texts: Sequence[str]) -> Sequence[str]:
+        received.extend(texts)
+        return texts
+
+    content = f"{{1}}{{1}}50\n{times[0]}it was\n{times[1]}late today.\n".encode()
+    assert translated(content, ".sub", Translate(translate)) == content
+    assert len(received) == (1 if is_joined else 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("hello\n", "neither MicroDVD nor SubViewer"), ("{1}{2}a\nb\n", "line 2 must begin with {first frame}")],
+)
+def test_what_is_no_sub_file_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidDocument, match=message):
+        translated(text.encode(), ".sub", SAME)
+
+
 def test_hard_spaces_of_substation_alpha_separate_words_where_they_stand() -> None:
     dialogue = "[Events]\nDialogue: 0,0:0:1,0:0:2,,,0,0,0,,{}\n"
     received: list[str] = []
