@@ -15,7 +15,7 @@ from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
 from server.interface.request import FinishReason
 from server.text.formality import Formality
 from server.text.glossary import Glossary
-from server.text.protection.masked_sentence import KeptSpan, Means
+from server.text.protection.masked_sentence import KeptSpan, Strategy
 from server.text.readers.pieces import NO_MARKUP_OPTIONS, MarkupOptions
 from server.text.spans import SpanKind
 
@@ -327,7 +327,7 @@ class TranslationResult:
     sentence_tokens: TokenCounts
     num_splits: int  # divisions of sentences that are longer than the model takes
     seed: int | None = None  # of sampling
-    kept_spans: Mapping[tuple[SpanKind, Means], int] = field(default_factory=dict)  # how many, in all translations
+    kept_spans: Mapping[tuple[SpanKind, Strategy], int] = field(default_factory=dict)  # how many, in all translations
     kept_sentences: Mapping[KeepReason, int] = field(default_factory=dict)
     outcomes: Mapping[Outcome, int] = field(default_factory=dict)
 
