@@ -12,7 +12,7 @@ from server.interface.errors import DeadlineExceeded, Draining, EngineFailed
 from server.interface.interruption import yielding_chunks
 from server.interface.request import Completion, FinishReason, Hypothesis, Request, Timings
 from server.translation.execution import Deadline
-from server.translation.types import Phases, TokenCounts, longest, one_after_the_other
+from server.translation.types import Phases, TokenCounts, longest
 
 _SENTENCES_PER_TURN = 1000
 
@@ -75,7 +75,7 @@ class Submission:
     @property
     def phases(self) -> Phases:
         """The times of all rounds together."""
-        return reduce(one_after_the_other, self._phases)
+        return reduce(Phases.then, self._phases)
 
     def next_round(self) -> None:
         """Begin another round of the same call."""

@@ -301,16 +301,15 @@ class Phases:
             "decode": self.decode_seconds,
         }
 
-
-def one_after_the_other(first: Phases, second: Phases) -> Phases:
-    """Return the phases of one round after the other. The first token is that of the first round with one."""
-    return Phases(
-        first.tokenize_seconds + second.tokenize_seconds,
-        first.queue_seconds + second.queue_seconds,
-        first.encode_seconds + second.encode_seconds,
-        first.decode_seconds + second.decode_seconds,
-        first.time_to_first_token_seconds or second.time_to_first_token_seconds,
-    )
+    def then(self, later: "Phases") -> "Phases":
+        """Return these phases and those of a later round. The first token is that of the first round with one."""
+        return Phases(
+            self.tokenize_seconds + later.tokenize_seconds,
+            self.queue_seconds + later.queue_seconds,
+            self.encode_seconds + later.encode_seconds,
+            self.decode_seconds + later.decode_seconds,
+            self.time_to_first_token_seconds or later.time_to_first_token_seconds,
+        )
 
 
 def longest(first: Phases, second: Phases) -> Phases:
