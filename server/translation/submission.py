@@ -64,7 +64,7 @@ class Submission:
         return part
 
     def join(self, parts: Iterable["Submission"]) -> None:
-        """Take the times of all parts, whose rounds ran beside each other and may have been interrupted."""
+        """Take the times of all parts, whose rounds ran at the same time and may have been interrupted."""
         if not self._phases:
             return  # the first round was interrupted, and has all of the time
         for part in parts:

@@ -313,7 +313,7 @@ class Phases:
 
 
 def longest(first: Phases, second: Phases) -> Phases:
-    """Return the phases of rounds beside each other: the longer time of each phase."""
+    """Return the phases of simultaneous rounds: the longer time of each phase."""
     return Phases(*map(max, astuple(first), astuple(second)))
 
 
