@@ -174,15 +174,7 @@ class LimitsAnswer(BaseModel):
 @router.get("/limits")
 async def limits(server: Annotated[ServerState, Depends(server_state)]) -> LimitsAnswer:
     """Return the limits and defaults of requests."""
-    settings = server.settings
-    return LimitsAnswer(
-        max_text_characters=settings.max_text_characters,
-        max_texts=settings.max_texts,
-        max_body_bytes=settings.max_body_bytes,
-        max_beam_size=settings.max_beam_size,
-        default_beam_size=settings.default_beam_size,
-        request_timeout_seconds=settings.request_timeout_seconds,
-    )
+    return LimitsAnswer.model_validate(server.settings, from_attributes=True)
 
 
 _MAX_CANDIDATES = 5
