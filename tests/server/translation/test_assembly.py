@@ -100,3 +100,29 @@ def test_a_tag_divides_a_number_where_it_does_in_the_source(markup: str, expecte
     request = TranslationRequest((markup,), "en", "de", format="html")
     [translation] = asyncio.run(pipeline.translate(request)).translations
     assert translation.text == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The book of {name}.", "Le livre d’{name}."),
+        ("The book of {{name}}.", "Le livre d’{{name}}."),
+        ("{n, plural, one {the book of {name}} other {# books of {name}}}",
+         "{n, plural, one {le livre d’{name}} other {# livres d’{name}}}"),
+        ("The book isn''t of {name}.", "Le livre n''est pas d’{name}."),
+        ("The book of %s.", "Le livre d'%s."),
+        ("The book of '{name}'.", "Le livre d''{name}'."),
+    ],
+)  # fmt: skip
+def test_an_apostrophe_quotes_no_placeholder_of_a_message(text: str, expected: str) -> None:
+    words = {"The book": "Le livre", "the book": "le livre", "books": "livres", "isn't": "n'est pas", " of ": " d'"}
+
+    def translated(source: str) -> str:
+        for word, translation in words.items():
+            source = source.replace(word, translation)
+        return source
+
+    pipeline = Pipeline(RuleEngine(byte_bundle("en", "fr"), translated), TranslationLimits())
+    request = TranslationRequest((text,), "en", "fr")
+    [translation] = asyncio.run(pipeline.translate(request)).translations
+    assert translation.text == expected
