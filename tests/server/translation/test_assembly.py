@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from bundle.loading import Bundle
+from bundle.manifest import SpanCopying
 from server.interface.decoding_options import DecodingOptions, DetailOptions
 from server.interface.request import Completion, FinishReason, Hypothesis, Request, TokenDetails
 from server.text.tokenizers.registry import open_tokenizer
@@ -100,6 +101,22 @@ def test_a_tag_divides_a_number_where_it_does_in_the_source(markup: str, expecte
     request = TranslationRequest((markup,), "en", "de", format="html")
     [translation] = asyncio.run(pipeline.translate(request)).translations
     assert translation.text == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["It costs € 50 and €20.", "It is 20 °C there.", "© 2020 by Tom.", "We have 3½ or ½ of it.", "Java™ is old."],
+)
+def test_signs_that_the_model_loses_stand_next_to_their_words(text: str) -> None:
+    lost = "€°©½™"
+
+    def garbled(read: str) -> str:
+        return "".join("#" if sign in lost else sign for sign in read)
+
+    bundle = byte_bundle(copying=SpanCopying(masks=("X1", "X2", "X3"), lost_signs=tuple(lost)))
+    request = TranslationRequest((text,), "en", "de", DecodingOptions(if_already_target="translate"))
+    result = asyncio.run(Pipeline(RuleEngine(bundle, garbled), TranslationLimits()).translate(request))
+    assert result.translations[0].text == text
 
 
 @pytest.mark.parametrize(
