@@ -544,7 +544,7 @@ def copying_of(config: BundleConfig, tokenizer: Tokenizer) -> SpanCopying:
         return tokenizer.unknown_token not in (*tokens, *tokenizer.encode(mask)) and tokenizer.decode(tokens) == mask
 
     copying = config.copying or _UNMEASURED
-    return SpanCopying(copied=copying.copied, masks=tuple(filter(is_written, copying.masks)))
+    return copying.model_copy(update={"masks": tuple(filter(is_written, copying.masks))})
 
 
 def _num_differences(numbers: NumberCheck | None) -> int:

@@ -29,6 +29,8 @@ from server.text.protection.word_alignment import (
 from server.text.readers.units import OBJECT, ProtectedSpan, Unit
 from server.text.spans import UNSPACED, SpanKind
 
+# In front of a brace, a message reads it as the beginning of a quotation: `l'{name}`.
+_APOSTROPHE = regex.compile(r"(?<=\w)'\Z")
 _MIN_WORDS = 2
 _MIN_LETTERS = 8  # fewer may be an acronym
 
@@ -177,6 +179,8 @@ class MaskedSentence:
             if part.means is Means.PLACED:
                 self._write_placed(writer, part, text, start)
             else:
+                if part.span.output.startswith("{") and self.unit.text[part.span.start - 1 : part.span.start] != "'":
+                    writer.text = _APOSTROPHE.sub("’", writer.text)
                 writer.protect(last, part.span, self._word_of(part))
         writer.copy(len(text))
         kept = [KeptSpan(self._written(each.span), each.span.kind, each.means) for each in self.shown]

@@ -7,6 +7,7 @@ code, links. Line breaks that are written out, such as `\\n`, `<br />` and `||`,
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 import regex
@@ -44,6 +45,8 @@ _INLINE = regex.compile(
     r"|(?P<image>!)?\[(?P<label>[^\[\]\n]+)\](?P<target>\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])"
     r"|(?<![\w*_~\\])(?P<mark>\*{1,3}|_{1,3}|~~)(?=[^\s*_~])(?P<marked>(?:(?!(?P=mark)).)+?)(?<=[^\s*_~\\])(?P=mark)(?![\w*~])"
 )
+# Of a message of Java or ICU, in which a single apostrophe quotes.
+_DOUBLED = regex.compile(r"^(?!.*(?<!')'(?:'')*+[{}]).*(?<=\p{L})''(?=\p{L})", regex.DOTALL)
 _MAX_LABEL = 60
 _ACCESS_KEY = regex.compile(r"(?<![\w&])[&_](?=\p{L}\p{M}*+(?:[^\p{Lu}]|\Z))")
 _MAY_BE_MARKED = regex.compile(r"[`\[*_~]")
@@ -122,7 +125,10 @@ def _end_of_words(line: str) -> int:
 
 
 def _cell(text: str, unknown: UnknownCharacters) -> Iterator[str | Unit]:
-    builder = UnitBuilder(unknown)
+    source, has_doubled = text, _DOUBLED.search(text) is not None
+    builder = UnitBuilder(unknown, _with_doubled_apostrophes if has_doubled else str)
+    if has_doubled:
+        text = text.replace("''", "'")
     key = _access_key(text, unknown)
     if key is None:
         _inline(text, builder)
@@ -131,7 +137,11 @@ def _cell(text: str, unknown: UnknownCharacters) -> Iterator[str | Unit]:
         builder.mark(text[key])
         builder.text(text[key + 1 :], text[key + 1 :])
     unit = builder.build()
-    yield unit if unit.has_words else text
+    yield replace(unit, raw=source) if unit.has_words else source
+
+
+def _with_doubled_apostrophes(text: str) -> str:
+    return text.replace("'", "''")
 
 
 def _access_key(text: str, unknown: UnknownCharacters) -> int | None:
