@@ -3,7 +3,7 @@
 import logging
 import math
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -56,6 +57,9 @@ _DESCRIPTIONS: Mapping[int, str] = {
 }
 
 
+_SCHEMA_REFERENCE = "#/components/schemas/{model}"
+
+
 class ErrorBody(BaseModel):
     """Stable code for programs, message for people."""
 
@@ -82,8 +86,22 @@ class ErrorFormat:
     statuses: Mapping[type[KvasirError], int] = field(default_factory=dict)
 
     def responses(self, *statuses: int) -> dict[int | str, dict[str, object]]:
-        """Return the part of an operation's OpenAPI description for these statuses."""
-        return {status: {"model": self.model, "description": _DESCRIPTIONS[status]} for status in statuses}
+        """Return the part of an operation's OpenAPI description for these statuses.
+
+        It refers to the schema of the model, which `error_schemas` returns. From the model itself, FastAPI would build
+        a validator for each status of each operation at every start.
+        """
+        schema = {"$ref": _SCHEMA_REFERENCE.format(model=self.model.__name__)}
+        content = {"application/json": {"schema": schema}}
+        return {status: {"description": _DESCRIPTIONS[status], "content": content} for status in statuses}
+
+
+def error_schemas(formats: Iterable[ErrorFormat]) -> dict[str, object]:
+    """Return the schemas to which descriptions of errors refer, by name."""
+    models = {each.model: None for each in formats}  # in this order, each once
+    _, schemas = models_json_schema([(model, "serialization") for model in models], ref_template=_SCHEMA_REFERENCE)
+    definitions: dict[str, object] = schemas["$defs"]
+    return definitions
 
 
 NATIVE = ErrorFormat(lambda _, code, message: {"error": {"code": code, "message": message}}, ErrorResponse)
