@@ -227,6 +227,7 @@ class _Speaking:
         options = LiveOptions(model.live.source, model.live.target)
         self._sessions = [LiveSession(options, self._find, self.clock) for _ in range(num_speakers)]
         self._calls: set[asyncio.Task[None]] = set()
+        self._num_unread = 0  # words whose update was not read yet
 
     @property
     def busy_seconds(self) -> float:
@@ -243,13 +244,13 @@ class _Speaking:
         tasks = [asyncio.create_task(each.run()) for each in self._sessions]
         tasks += [asyncio.create_task(self._listen(*each)) for each in zip(self._sessions, self._sent, strict=True)]
         engine = self._model.engine
-        while arrivals or self._calls or not all(each.is_idle for each in self._sessions):
+        while arrivals or self._calls or self._num_unread:
             while arrivals and arrivals[0][0] <= self.clock():
                 arrivals.pop(0)[1]()
             await asyncio.sleep(0)
             if engine.has_work:
                 engine.step()
-            elif arrivals and not self._calls and all(each.is_idle for each in self._sessions):
+            elif arrivals and not self._calls and not self._num_unread:
                 self._skipped += max(arrivals[0][0] - self.clock(), 0.0)
         for session in self._sessions:
             session.end("final")
@@ -269,6 +270,7 @@ class _Speaking:
                 yield at, partial(self._say, session, word, at, sent)
 
     def _say(self, session: LiveSession, word: str, at: float, sent: list[tuple[int, float]]) -> None:
+        self._num_unread += 1
         sent.append(((sent[-1][0] if sent else 0) + len(word) + 1, at))
         session.send(Input(f"{word} "))
 
@@ -277,6 +279,7 @@ class _Speaking:
         async for _, event in session.events():
             while position < len(sent) and sent[position][0] <= int(str(event.get("read", 0))):
                 self.words.append(self.clock() - sent[position][1])
+                self._num_unread -= 1
                 position += 1
 
     def _questions(self) -> Iterator[tuple[float, Callable[[], None]]]:
