@@ -40,6 +40,8 @@ _INLINE = regex.compile(
     r"|(?P<image>!)?\[(?P<label>[^\[\]\n]+)\](?P<target>\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])"
     r"|(?<![\w*_~\\])(?P<mark>\*{1,3}|_{1,3}|~~)(?=[^\s*_~])(?P<marked>(?:(?!(?P=mark)).)+?)(?<=[^\s*_~\\])(?P=mark)(?![\w*~])"
 )
+_MAX_LABEL = 60
+_ACCESS_KEY = regex.compile(r"(?<![\w&])[&_](?=\p{L}\p{M}*+(?:[^\p{Lu}]|\Z))")
 _MAY_BE_MARKED = regex.compile(r"[`\[*_~]")
 
 
@@ -113,9 +115,26 @@ def _end_of_words(line: str) -> int:
 
 def _cell(text: str, unknown: UnknownCharacters) -> Iterator[str | Unit]:
     builder = UnitBuilder(unknown)
-    _inline(text, builder)
+    key = _access_key(text, unknown)
+    if key is None:
+        _inline(text, builder)
+    else:
+        builder.text(text[:key], text[:key])
+        builder.mark(text[key])
+        builder.text(text[key + 1 :], text[key + 1 :])
     unit = builder.build()
     yield unit if unit.has_words else text
+
+
+def _access_key(text: str, unknown: UnknownCharacters) -> int | None:
+    """Return the place of the one mark of an access key in the text of a menu or a button: `Open _File`, `&Save`."""
+    if len(text) > _MAX_LABEL or not ("&" in text or "_" in text):
+        return None
+    found = [match.start() for match in _ACCESS_KEY.finditer(text)]
+    if len(found) != 1 or text.count(text[found[0]]) != 1:
+        return None
+    is_apart = all(not span.start <= found[0] < span.end for span in find_spans(text, unknown))
+    return found[0] if is_apart else None
 
 
 def _inline(text: str, builder: UnitBuilder) -> None:

@@ -64,6 +64,25 @@ def test_a_dictionary_is_merged_replaced_and_the_glossary_renamed(client: TestCl
     assert client.get(f"{PATH}/{glossary_id}").json()["name"] == "ours"
 
 
+@pytest.mark.parametrize("name", ["dictionaries[{}].{}", "dictionaries[{}][{}]"])
+def test_forms_are_read_as_json(client: TestClient, name: str) -> None:
+    def form(*dictionaries: dict[str, str]) -> dict[str, str]:
+        return {
+            name.format(index, field): value
+            for index, dictionary in enumerate(dictionaries, start=1)
+            for field, value in dictionary.items()
+        }
+
+    created = client.post(PATH, data=form(_dictionary()) | {"name": "mine"})
+    assert created.status_code == 201, created.text
+    path = f"{PATH}/{created.json()['glossary_id']}"
+    client.patch(path, data=form(_dictionary("Cup\tTasse"))).raise_for_status()
+    assert client.patch(path, data={"name": "ours"}).json()["name"] == "ours"
+    assert _entries(client, created.json()["glossary_id"]) == "Tea\tTee\nCup\tTasse"
+    client.put(f"{path}/dictionaries", data=_dictionary("Pot\tKanne")).raise_for_status()
+    assert _entries(client, created.json()["glossary_id"]) == "Pot\tKanne"
+
+
 def test_a_glossary_of_the_older_routes_is_one_with_a_single_dictionary(client: TestClient) -> None:
     fields = {"name": "old", "source_lang": "en", "target_lang": "de", "entries": "Tea\tTee"}
     glossary_id = client.post("/v2/glossaries", json=fields).json()["glossary_id"]
