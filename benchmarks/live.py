@@ -118,10 +118,12 @@ class _Model:
                 if number == len(each.words):
                     each.live.finish()
             waiting = [(each, each.live.sentences(live)) for each in speaking]
-            asked = [sentence for _, of_text in waiting for sentence in of_text if sentence.has_words]
-            completions = iter(await self.decode([live.request(each.text, each.prefix) for each in asked]))
+            asked = [sentence for _, of_text in waiting for sentence in of_text if sentence.reading.has_words]
+            completions = iter(await self.decode([live.request(each) for each in asked]))
             for each, of_text in waiting:
-                decoded = [live.decoded(one.text, next(completions)) if one.has_words else None for one in of_text]
+                decoded = [
+                    live.decoded(one.reading, next(completions)) if one.reading.has_words else None for one in of_text
+                ]
                 update = each.live.take(list(zip(of_text, decoded, strict=True)), each.live.text)
                 each.text += "".join(piece.text for piece in update.pieces)
                 each.read += [number] * (len(each.text.split()) - len(each.read))
