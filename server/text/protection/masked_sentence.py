@@ -196,7 +196,7 @@ class MaskedSentence:
         if not wanted:
             return []
         numbers = Counter(each.text for each in wanted)
-        pattern = "|".join(_bounded(each) for each in sorted(numbers, key=len, reverse=True))
+        pattern = "|".join(bounded(each) for each in sorted(numbers, key=len, reverse=True))
         places: dict[str, list[Range]] = {each: [] for each in numbers}
         for match in regex.finditer(pattern, text):
             places[match.group()].append(match.span())
@@ -460,8 +460,8 @@ def read_sentence(
             mask = next(free, None)
             if mask is None:
                 return None
-            has_before = _needs_blank(text[-1:])
-            has_behind = position < end and _needs_blank(unit.text[position])
+            has_before = needs_blank(text[-1:])
+            has_behind = position < end and needs_blank(unit.text[position])
             text += " " * has_before
             shown.append(_Shown(span, its_means, mask, len(text), has_before, has_behind))
             text += mask + " " * has_behind
@@ -523,12 +523,12 @@ def unit_words(unit: Unit, span: Range) -> list[Range]:
     return found
 
 
-def _needs_blank(neighbour: str) -> bool:
+def needs_blank(neighbour: str) -> bool:
     """Return whether a tokenizer would read a mask and what touches it as one word."""
     return bool(neighbour) and not neighbour.isspace() and unicodedata.category(neighbour)[0] != "P"
 
 
-def _bounded(text: str) -> str:
+def bounded(text: str) -> str:
     """Return a pattern of a span that is not part of a longer word."""
     word = r"[\p{Latin}\p{Cyrillic}\p{Greek}\d_]"
     before = rf"(?<!{word})" if regex.match(word, text[0]) else ""
