@@ -14,7 +14,7 @@ from server.interface.request import Completion, Hypothesis, Request, TokenIds, 
 from server.text.digits import NumberCheck
 from server.text.joining import between
 from server.text.language_detection import TargetDetector
-from server.text.protection.masked_sentence import MaskedSentence, Means, Restored, TokenAttention
+from server.text.protection.masked_sentence import MaskedSentence, Restored, Strategy, TokenAttention
 from server.text.readers.html import read_html
 from server.text.readers.pieces import to_document
 from server.text.readers.plain_text import read_text, read_whole
@@ -56,7 +56,7 @@ class Sentence:
     source: TokenIds | None = None  # its tokens, where segmentation has encoded it
     parts: Sequence[Job | Restored] = ()
     jobs: Sequence[Job] = ()  # the parts that are decoded
-    means: Sequence[Means] = ()  # of each of its spans, in the last attempt
+    means: Sequence[Strategy] = ()  # of each of its spans, in the last attempt
     lost: Sequence[int] = ()  # the indices of the spans that the last attempt lost
     kept: KeepReason | None = None  # the reason why its source is its translation
     numbers: NumberCheck | None = None  # those that its translation lacks, or has invented
