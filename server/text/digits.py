@@ -60,6 +60,11 @@ class NumberCheck:
     missing: tuple[str, ...] = ()
     invented: tuple[str, ...] = ()
 
+    @property
+    def differ(self) -> bool:
+        """Whether there are any."""
+        return bool(self.missing or self.invented)
+
 
 def has_judged_numbers(text: str) -> bool:
     """Return whether a text has numbers to compare."""

@@ -400,7 +400,7 @@ class Attempts:
         attempts = []
         languages = (self._request.source, self._request.target)
         for sentence in sentences:
-            if len(sentence.jobs) != 1 or len(sentence.parts) != 1:
+            if len(sentence.jobs) != 1 or len(sentence.parts) != 1 or not has_judged_numbers(sentence.written):
                 continue
             numbers = self._numbers_of_best(sentence.jobs[0])
             missing = numbers.missing if numbers is not None else ()
@@ -544,7 +544,7 @@ def copying_of(config: BundleConfig, tokenizer: Tokenizer) -> SpanCopying:
         return tokenizer.unknown_token not in (*tokens, *tokenizer.encode(mask)) and tokenizer.decode(tokens) == mask
 
     copying = config.copying or _UNMEASURED
-    return SpanCopying(copied=copying.copied, masks=tuple(filter(is_written, copying.masks)))
+    return copying.model_copy(update={"masks": tuple(filter(is_written, copying.masks))})
 
 
 def _num_differences(numbers: NumberCheck | None) -> int:

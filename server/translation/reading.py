@@ -21,6 +21,7 @@ from server.text.readers.plain_text import read_text, read_whole
 from server.text.readers.units import OBJECT, Document, Unit
 from server.text.readers.xml import read_xml
 from server.text.segmentation.sentences import Segment, split, whole
+from server.text.spans import Span, find_spans
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
 from server.text.unknown_characters import UnknownCharacters, readable
@@ -151,15 +152,24 @@ class TextReader:
     """Reads texts and divides them into sentences that one model takes."""
 
     def __init__(
-        self, tokenizer: Tokenizer, shapes: Shapes, languages: Sequence[str], inline_characters: float
+        self,
+        tokenizer: Tokenizer,
+        shapes: Shapes,
+        languages: Sequence[str],
+        inline_characters: float,
+        lost_signs: Sequence[str] = (),
     ) -> None:
-        """Read for a model that translates between these languages."""
+        """Read for a model that translates between these languages, and loses some signs."""
         self._tokenizer = tokenizer
         self._inline_characters = inline_characters
         self._max_tokens = shapes.max_source_tokens
         # A text has at most as many tokens as bytes, and those around it.
         self._max_bytes = shapes.max_source_tokens - tokenizer.count_tokens("") - _MAX_EXTRA_TOKENS
-        self._unknown = UnknownCharacters(readable(tokenizer.known_characters, languages))
+        self._unknown = UnknownCharacters(readable(tokenizer.known_characters, languages), lost_signs)
+
+    def spans(self, text: str) -> list[Span]:
+        """Return the machine-readable spans of a text."""
+        return find_spans(text, self._unknown)
 
     async def read(self, request: TranslationRequest, deadline: Deadline, *, keeps_target: bool) -> SegmentedTexts:
         """Return the segmented texts. With `keeps_target`, texts that are in the target language already are kept.

@@ -31,7 +31,7 @@ _UNCLOSED = regex.compile(
 )
 _MAX_UNCLOSED = 20  # each lets the rest of the page be read again
 _TAG = re.compile(r"<[^>]*>")
-_LINE_END = re.compile(r"(\r\n|\r|\n)")
+_LINE_END = re.compile(r"(\r\n|\r|\n|\t+| {2,})")  # of preformatted text, or the end of a column
 _TEXTS = (pieces.Role.TEXT, pieces.Role.REFERENCE)
 
 
@@ -69,7 +69,8 @@ def rewritten_page(
 
 
 def html_items(page: str, *, reads_preformatted: bool = True) -> Iterator[Item]:
-    """Yield the page as items; joined, their `raw` is the page. Lines of preformatted text are paragraphs."""
+    """Yield the page as items; joined, their `raw` is the page. Lines of preformatted text are paragraphs, and
+    so are its columns."""
     position = end_of_front_matter(page)
     if position:
         yield Item(Kind.BREAK, page[:position])

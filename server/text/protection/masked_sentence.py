@@ -29,6 +29,8 @@ from server.text.protection.word_alignment import (
 from server.text.readers.units import OBJECT, ProtectedSpan, Unit
 from server.text.spans import UNSPACED, SpanKind
 
+# In front of a brace, a message reads it as the beginning of a quotation: `l'{name}`.
+_APOSTROPHE = regex.compile(r"(?<=\w)'\Z")
 _MIN_WORDS = 2
 _MIN_LETTERS = 8  # fewer may be an acronym
 
@@ -177,6 +179,8 @@ class MaskedSentence:
             if part.means is Strategy.PLACED:
                 self._write_placed(writer, part, text, start)
             else:
+                if part.span.output.startswith("{") and self.unit.text[part.span.start - 1 : part.span.start] != "'":
+                    writer.text = _APOSTROPHE.sub("’", writer.text)
                 writer.protect(last, part.span, self._word_of(part))
         writer.copy(len(text))
         kept = [KeptSpan(self._written(each.span), each.span.kind, each.means) for each in self.shown]
@@ -192,7 +196,7 @@ class MaskedSentence:
         if not wanted:
             return []
         numbers = Counter(each.text for each in wanted)
-        pattern = "|".join(_bounded(each) for each in sorted(numbers, key=len, reverse=True))
+        pattern = "|".join(bounded(each) for each in sorted(numbers, key=len, reverse=True))
         places: dict[str, list[Range]] = {each: [] for each in numbers}
         for match in regex.finditer(pattern, text):
             places[match.group()].append(match.span())
@@ -458,8 +462,8 @@ def read_sentence(
             mask = next(free, None)
             if mask is None:
                 return None
-            has_before = _needs_blank(text[-1:])
-            has_behind = position < end and _needs_blank(unit.text[position])
+            has_before = needs_blank(text[-1:])
+            has_behind = position < end and needs_blank(unit.text[position])
             text += " " * has_before
             shown.append(_Shown(span, its_means, mask, len(text), has_before, has_behind))
             text += mask + " " * has_behind
@@ -521,12 +525,12 @@ def unit_words(unit: Unit, span: Range) -> list[Range]:
     return found
 
 
-def _needs_blank(neighbour: str) -> bool:
+def needs_blank(neighbour: str) -> bool:
     """Return whether a tokenizer would read a mask and what touches it as one word."""
     return bool(neighbour) and not neighbour.isspace() and unicodedata.category(neighbour)[0] != "P"
 
 
-def _bounded(text: str) -> str:
+def bounded(text: str) -> str:
     """Return a pattern of a span that is not part of a longer word."""
     word = r"[\p{Latin}\p{Cyrillic}\p{Greek}\d_]"
     before = rf"(?<!{word})" if regex.match(word, text[0]) else ""

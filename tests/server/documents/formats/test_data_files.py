@@ -220,3 +220,9 @@ def test_keys_of_metadata_are_for_programs() -> None:
         '"description": "a dog"', '"description": "A DOG"'
     )
     assert translated(text.encode(), ".json", LOUD).decode() == loud
+
+
+def test_a_value_that_repeats_its_key_is_a_label_and_a_code_of_a_language_is_none() -> None:
+    text = '{"email": "Email", "type": "Article", "sourceLanguage": "en", "default_locale": "zh-Hans", "slang": "yes"}'
+    loud = text.replace('"Email"', '"EMAIL"').replace('"yes"', '"YES"')
+    assert translated(text.encode(), ".json", LOUD).decode() == loud

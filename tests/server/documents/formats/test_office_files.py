@@ -173,7 +173,7 @@ def test_all_text_of_an_open_document_is_translated() -> None:
         ">A HEADING<", ">GOOD <", ">MORNING<", ">, HOW ARE YOU? GRÖSSE &amp; 😀 <",
         ">A LINK<", "> AND PAGE <", "> OF MANY<",
         ">NOTEWORTHY<", ">A FOOTNOTE.<", "> THING.<", ">A COMMENT<", ">AN ITEM<", ">A CELL<", ">TWO ", "SPACES<",
-        ">AFTER A TAB<", ">AND A BREAK<",
+        ">AFTER A TAB<", ">AND A BREAK<", ">A TITLE OF CONTENTS<",
     ):  # fmt: skip
         assert text in after, text
     for untouched in (">one<", ">i<", ">An author<", "http://example.org/?a=1&amp;b=2"):

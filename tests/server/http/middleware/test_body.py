@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pytest
 from fastapi.testclient import TestClient
@@ -149,7 +149,7 @@ def test_separators_are_counted_outside_strings_however_the_body_is_divided(valu
     ],
 )
 def test_what_routes_read_as_json_is_rejected_at_the_part_with_too_many_values_or_digits(
-    parts: list[bytes], headers: Mapping[str, str], num_received: int
+    parts: list[bytes], headers: dict[str, str], num_received: int
 ) -> None:
     reading = _Reading(parts, **({"content_type": "application/json"} | headers)).read(MAX_VALUES)
     assert len(reading.received) == num_received

@@ -39,6 +39,8 @@ UNKNOWN = UnknownCharacters(map(chr, range(0x3000)))
         ("a * b * c and x_y_z and 2*3*4", "a * b * c and x_y_z and 2*3*4"),
         ("WHERE IS {name}?", "WHERE IS {name}?"),
         (".. note:: the dog\n..  note:: the fox", "the dog|the fox"),
+        ("the dog isn''t {0}", "the dog isn't {0}"),
+        ("the dog isn''t '{0}'", "the dog isn''t '{0}'"),
         ("_Where is &the dog", "_Where is &the dog"),
         ("Where is _the dog...", "Where is the dog..."),
         ("&Where is it?", "Where is it?"),
