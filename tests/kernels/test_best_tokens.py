@@ -123,14 +123,6 @@ def test_a_row_that_is_not_numbers_leaves_the_others_alone_and_names_tokens(pois
     assert ((found["tokens"] >= 0) & (found["tokens"] < 5000)).all()
 
 
-<<<<<<< HEAD
-=======
-def test_no_rows_give_no_candidates() -> None:
-    found = _rank(_matrix(100), np.zeros((0, INPUTS), np.float32), np.zeros(100, np.float32), 3)
-    assert found["tokens"].shape == found["logits"].shape == (0, 3)
-    assert found["log_normalizer"].shape == (0,)
-
-
 def test_without_candidates_nothing_is_multiplied() -> None:
     matrix, hidden, mask = _matrix(100), np.ones((3, INPUTS), np.float32), np.zeros(100, np.float32)
     for found in (
@@ -141,7 +133,6 @@ def test_without_candidates_nothing_is_multiplied() -> None:
         assert np.isnan(found["log_normalizer"].astype(np.float32)).all()
 
 
->>>>>>> live
 @pytest.mark.parametrize("with_scores", [True, False])
 def test_the_function_in_the_graph_finds_the_same(with_scores: bool) -> None:
     matrix, hidden = _matrix(2000), random_rows(np.random.default_rng(10), 9, INPUTS)
@@ -200,7 +191,7 @@ def test_rows_with_a_list_have_its_tokens_only_and_others_all(inputs: int, copie
         assert found["tokens"][row].tolist() == best.tolist()
         assert np.array_equal(found["logits"][row], logits[row, best])
         np.testing.assert_allclose(found["log_normalizer"][row], _log_sum(logits[row : row + 1, allowed])[0], rtol=1e-6)
-    # To the bit, alone or beside other rows.
+    # To the bit, alone or with other rows.
     for row, index in enumerate(list_of_row):
         alone = _listed(matrix, hidden[row : row + 1], mask, lists, [index])
         assert all(np.array_equal(alone[name][0], found[name][row]) for name in found)

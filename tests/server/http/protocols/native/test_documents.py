@@ -219,9 +219,9 @@ def test_options_of_captions_are_for_subtitles(client: TestClient) -> None:
 def calibrated(echo_for: EchoFor) -> Iterator[TestClient]:
     engine = echo_for("en", "de")
     config = engine.bundle.config.model_copy(update={"quality": {"en-de": EVEN}})
-    calibrated = type(engine)(type(engine.bundle)(engine.bundle.path, config))
-    with TestClient(create_app(Settings(max_client_documents=100), [calibrated])) as calibrated:
-        yield calibrated
+    generator = type(engine)(type(engine.bundle)(engine.bundle.path, config))
+    with TestClient(create_app(Settings(max_client_documents=100), [generator])) as client:
+        yield client
 
 
 @pytest.mark.parametrize(
