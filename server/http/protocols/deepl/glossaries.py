@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fastapi import APIRouter, Request
@@ -32,6 +33,7 @@ router = APIRouter(tags=["DeepL-compatible"])
 Dictionaries = dict[Pair, dict[str, str]]
 """Entries of each pair of languages."""
 
+_FIELD_OF_ITEM = re.compile(r"dictionaries\[(\d{1,3})\](?:\.(\w+)|\[(\w+)\])")  # in a form
 SEPARATORS = {"tsv": "\t", "csv": ","}
 _BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
@@ -324,10 +326,16 @@ def _glossaries(request: Request) -> MultilingualGlossaries:
 
 
 async def _body(request: Request) -> dict[str, object]:
+    """Return the body as an object; DeepL's client for Java sends forms with `dictionaries[0].source_lang`."""
     sent = await read_parameters(request)
-    if not sent.is_json:
-        raise InvalidRequest("Invalid request: the body must be JSON")
-    return sent.as_json()
+    body = sent.as_json()
+    items: dict[int, dict[str, object]] = {}
+    for name in () if sent.is_json else tuple(body):
+        if (item := _FIELD_OF_ITEM.fullmatch(name)) is not None:
+            items.setdefault(int(item[1]), {})[item[2] or item[3]] = body.pop(name)
+    if items:
+        body["dictionaries"] = [items[index] for index in sorted(items)]
+    return body
 
 
 async def _dictionaries(request: Request, body: dict[str, object]) -> list[tuple[Pair, Dictionaries]]:

@@ -169,12 +169,22 @@ class LimitsAnswer(BaseModel):
     max_beam_size: int
     default_beam_size: int
     request_timeout_seconds: float
+    translation_memories: bool = Field(description="whether the server stores translation memories")
 
 
 @router.get("/limits")
 async def limits(server: Annotated[ServerState, Depends(server_state)]) -> LimitsAnswer:
     """Return the limits and defaults of requests."""
-    return LimitsAnswer.model_validate(server.settings, from_attributes=True)
+    settings = server.settings
+    return LimitsAnswer(
+        max_text_characters=settings.max_text_characters,
+        max_texts=settings.max_texts,
+        max_body_bytes=settings.max_body_bytes,
+        max_beam_size=settings.max_beam_size,
+        default_beam_size=settings.default_beam_size,
+        request_timeout_seconds=settings.request_timeout_seconds,
+        translation_memories=server.memories is not None,
+    )
 
 
 _MAX_CANDIDATES = 5
