@@ -1,9 +1,8 @@
 """The web application: routes of the selected protocols, middleware, and the lifetime of the engines."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, params
 from fastapi.concurrency import run_in_threadpool
@@ -35,7 +34,7 @@ from server.http.page import routes as page
 from server.http.protocols.protocol import Protocol
 from server.http.protocols.registry import PROTOCOLS, error_formats
 from server.http.requests.admission import key_in_body
-from server.http.responses.errors import NATIVE, ErrorFormat, error_schemas, install_error_handlers
+from server.http.responses.errors import install_error_handlers
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
 from server.operations.event_loop import watch_event_loop
@@ -103,7 +102,6 @@ def create_app(
     protocols = [PROTOCOLS[name] for name in settings.protocols]
     formats = error_formats(protocols)
     install_error_handlers(app, formats)
-    _describe_errors(app, [NATIVE, *formats.by_path.values()])
     for protocol in protocols:
         dependencies = _key_dependencies(server, protocol)
         for router in protocol.routers:
@@ -164,18 +162,6 @@ def create_app(
     endpoints = [route.path for router in routers for route in router.routes if isinstance(route, APIRoute)]
     app.add_middleware(RequestRecorder, server=server, formats=formats, endpoints=endpoints)
     return app
-
-
-def _describe_errors(app: FastAPI, formats: Iterable[ErrorFormat]) -> None:
-    """Add the schemas of errors to the OpenAPI description of the application."""
-    describe = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        described = describe()
-        described["components"]["schemas"] |= error_schemas(formats)
-        return described
-
-    app.openapi = openapi  # type: ignore[method-assign]  # the way of FastAPI's documentation
 
 
 def _add_routes(app: FastAPI, router: APIRouter, dependencies: Sequence[params.Depends] = ()) -> None:

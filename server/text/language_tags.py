@@ -31,6 +31,8 @@ _MEMBERS_OF_SCRIPTS = {
     "Latg": ("Latn",),
 }
 _NAME_LOCALES = ("zh", "en")  # prompts and extensions name languages in these two
+# Codes of members that stand for the whole in models, but not in the aliases of Unicode.
+_WHOLE = {"dik": "din", "fuv": "ff", "knc": "kr", "pbt": "ps", "quy": "qu"}
 _MACROLANGUAGES = {"nb": "no", "nn": "no"}  # without a model for one, another serves, the first ones before others
 
 
@@ -40,7 +42,8 @@ def match_language(tag: str, languages: Sequence[str]) -> str | None:
     Compared without regard to case and `_` against `-`: the same tag first, then another spelling of it ("iw", "heb"
     and "Hebrew" find "he", "zh-TW" finds "zh-Hant"). Then, in this order, the language without a region ("en-US" finds
     "en"), its macrolanguage or another member ("no" finds "nb"), and the nearest other region or script ("es-MX" finds
-    "es-419" before "es-ES"). Of languages that are equally near, the first one.
+    "es-419" before "es-ES"). Of languages that are equally near, that of the usual script and region ("fr-BE" finds
+    "fr-FR" before "fr-CA"), or else the first one.
     """
     for spelled in (_folded, _normalized):
         wanted = spelled(tag)
@@ -52,14 +55,17 @@ def match_language(tag: str, languages: Sequence[str]) -> str | None:
     return min(related, key=lambda language: _distance(tag, language), default=None)
 
 
-def _distance(tag: str, language: str) -> tuple[bool, int, int, int]:
+def _distance(tag: str, language: str) -> tuple[bool, int, int, int, bool]:
     """Return how far a language is from a tag of the same macrolanguage; smaller is nearer."""
     wanted, found = _normalized(tag), _normalized(language)
     own, other = wanted.partition("-")[0], found.partition("-")[0]
     members = [own, _primary(tag), *_MACROLANGUAGES]
     up, down = _ancestors(wanted), _ancestors(found)
     common = next((ancestor for ancestor in up if ancestor in down), up[-1])
-    return found != other, members.index(other), up.index(common), down.index(common) if common in down else len(down)
+    steps = down.index(common) if common in down else len(down)
+    usual = str(get_global("likely_subtags").get(other, "")).casefold().split("_")
+    is_usual = all(subtag in usual for subtag in found.split("-")[1:])
+    return found != other, members.index(other), up.index(common), steps, not is_usual
 
 
 def _ancestors(tag: str) -> list[str]:
@@ -116,6 +122,7 @@ def _without_aliases(tag: str) -> str:
     tag = _CLIENT_TAGS.get(tag) or (tag if _CODE.match(tag) else _tags_of_names().get(tag, tag))
     primary, _, rest = tag.partition("-")
     alias = str(get_global("language_aliases").get(primary, primary)).replace("_", "-").casefold()
+    alias = _WHOLE.get(alias, alias)
     tag = f"{alias}-{rest}" if rest else alias
     primary, *subtags = tag.split("-")
     if primary == "zh":

@@ -44,10 +44,11 @@ def _of_other_scripts(scripts: frozenset[str]) -> "regex.Pattern[str]":
 
 
 class UnknownCharacters:
-    """Detects characters outside the source vocabulary of one model, whose characters are `known`."""
+    """Detects characters outside the source vocabulary of one model, whose characters are `known`, or that it loses."""
 
-    def __init__(self, known: Iterable[str]) -> None:
-        self._known = frozenset(known)
+    def __init__(self, known: Iterable[str], lost: Iterable[str] = ()) -> None:
+        self._lost = frozenset(lost)
+        self._known = frozenset(known) - self._lost
         self._answers: dict[str, bool] = {}
 
     def all_known(self, text: str) -> bool:
@@ -61,8 +62,9 @@ class UnknownCharacters:
         if character not in self._answers:
             if len(self._answers) > _MAX_REMEMBERED:
                 self._answers.clear()
-            self._answers[character] = unicodedata.category(character) in _WEIGHTLESS or all(
-                part in self._known or part.isspace() for part in unicodedata.normalize("NFKC", character)
+            self._answers[character] = character not in self._lost and (
+                unicodedata.category(character) in _WEIGHTLESS
+                or all(part in self._known or part.isspace() for part in unicodedata.normalize("NFKC", character))
             )
         return self._answers[character]
 

@@ -29,7 +29,7 @@ _CELLS = (_TABLE + "table-cell", _TABLE + "covered-table-cell")
 _TEXT_TYPES = (None, "string")
 
 _NAMES = {
-    Role.BLOCK: (_TEXT, "p h"),
+    Role.BLOCK: (_TEXT, "p h index-title-template"),
     Role.SOFT: (_TEXT, "span"),
     Role.HARD: (_TEXT, "a meta ruby ruby-base"),
     Role.SPACE: (_TEXT, "s"),

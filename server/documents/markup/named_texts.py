@@ -20,22 +20,22 @@ class NamedTexts:
     """Texts that something in a spreadsheet names, without regard to case and white space at their ends."""
 
     texts: frozenset[str]
-    patterns: tuple["regex.Pattern[str]", ...] = ()
+    pattern: "regex.Pattern[str] | None" = None
 
     @classmethod
     def of(cls, texts: Iterable[str], criteria: Iterable[str]) -> "NamedTexts":
         """Return the texts, and those that match criteria of formulas."""
         names = set(map(_naming, criteria))
         patterns = [each for each in sorted(names) if _WILDCARD.search(each) is not None and each.strip("*? ")]
+        pattern = "|".join(map(_pattern, patterns[:_MAX_PATTERNS]))
         return cls(
-            frozenset(names | set(map(_naming, texts))),
-            tuple(regex.compile(_pattern(each)) for each in patterns[:_MAX_PATTERNS]),
+            frozenset(names | set(map(_naming, texts))), regex.compile(pattern, regex.DOTALL) if pattern else None
         )
 
     def __contains__(self, text: str) -> bool:
         """Return whether a text of a cell is one of them."""
         name = _naming(text)
-        return name in self.texts or any(each.fullmatch(name) is not None for each in self.patterns)
+        return name in self.texts or (self.pattern is not None and self.pattern.fullmatch(name) is not None)
 
 
 def compared_texts(formula: str, *, is_condition: bool = False) -> Iterator[str]:
@@ -65,4 +65,4 @@ def _pattern(criterion: str) -> str:
     first, *others = parts
     if not others:
         return first
-    return f"(?s){first}{''.join(f'(?>.*?{part})' for part in others[:-1])}.*{others[-1]}"
+    return f"{first}{''.join(f'(?>.*?{part})' for part in others[:-1])}.*{others[-1]}"

@@ -7,6 +7,7 @@ code, links. Line breaks that are written out, such as `\\n`, `<br />` and `||`,
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 import regex
@@ -35,16 +36,28 @@ _BREAK = regex.compile(
 )
 _MAY_BREAK = re.compile(r"[\\<|\t]|    ")
 _FENCE = regex.compile(r"[ \t]*(?:```|~~~)")
+# One line that begins with a word and has no sign of markup: most texts of most requests.
+_WORDS_ONLY = re.compile(
+    r"[^\W\d_](?!\))[^\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029|\\<`\[{*_~]*(?<![\s:#\u00a0\u202f\u3000])"
+)
 _INLINE = regex.compile(
     r"(?P<code>(?<!`)(?P<ticks>`++)[^\n]{1,2000}?(?<!`)(?P=ticks)(?!`)(?:_{1,2}(?!\w))?)"
     r"|(?P<image>!)?\[(?P<label>[^\[\]\n]+)\](?P<target>\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])"
     r"|(?<![\w*_~\\])(?P<mark>\*{1,3}|_{1,3}|~~)(?=[^\s*_~])(?P<marked>(?:(?!(?P=mark)).)+?)(?<=[^\s*_~\\])(?P=mark)(?![\w*~])"
 )
+# Of a message of Java or ICU, in which a single apostrophe quotes.
+_DOUBLED = regex.compile(r"^(?!.*(?<!')'(?:'')*+[{}]).*(?<=\p{L})''(?=\p{L})", regex.DOTALL)
+_MAX_LABEL = 60
+_ACCESS_KEY = regex.compile(r"(?<![\w&])[&_](?=\p{L}\p{M}*+(?:[^\p{Lu}]|\Z))")
 _MAY_BE_MARKED = regex.compile(r"[`\[*_~]")
 
 
 def read_text(text: str, unknown: UnknownCharacters) -> Document:
     """Return the document of a plain text, a unit a line."""
+    if _WORDS_ONLY.fullmatch(text):
+        builder = UnitBuilder(unknown)
+        builder.text(text, text)
+        return [builder.build()]
     document: Document = []
     in_fence = False
     start = _LIST_START if _is_list(text) else _LINE_START
@@ -112,10 +125,34 @@ def _end_of_words(line: str) -> int:
 
 
 def _cell(text: str, unknown: UnknownCharacters) -> Iterator[str | Unit]:
-    builder = UnitBuilder(unknown)
-    _inline(text, builder)
+    source, has_doubled = text, _DOUBLED.search(text) is not None
+    builder = UnitBuilder(unknown, _with_doubled_apostrophes if has_doubled else str)
+    if has_doubled:
+        text = text.replace("''", "'")
+    key = _access_key(text, unknown)
+    if key is None:
+        _inline(text, builder)
+    else:
+        builder.text(text[:key], text[:key])
+        builder.mark(text[key])
+        builder.text(text[key + 1 :], text[key + 1 :])
     unit = builder.build()
-    yield unit if unit.has_words else text
+    yield replace(unit, raw=source) if unit.has_words else source
+
+
+def _with_doubled_apostrophes(text: str) -> str:
+    return text.replace("'", "''")
+
+
+def _access_key(text: str, unknown: UnknownCharacters) -> int | None:
+    """Return the place of the one mark of an access key in the text of a menu or a button: `Open _File`, `&Save`."""
+    if len(text) > _MAX_LABEL or not ("&" in text or "_" in text):
+        return None
+    found = [match.start() for match in _ACCESS_KEY.finditer(text)]
+    if len(found) != 1 or text.count(text[found[0]]) != 1:
+        return None
+    is_apart = all(not span.start <= found[0] < span.end for span in find_spans(text, unknown))
+    return found[0] if is_apart else None
 
 
 def _inline(text: str, builder: UnitBuilder) -> None:

@@ -72,6 +72,11 @@ def test_one_script_serves_where_the_other_is_missing() -> None:
         ("zh-HK", "zh-Hant", ["zh", "zh-CN"]),
         ("sr-Latn-RS", "sr", ["sr-Cyrl"]),
         ("pt-PT", "pt-BR", []),
+        ("fr-BE", "fr-FR", ["fr-CA"]),
+        ("sr", "sr-Cyrl", ["sr-Latn"]),
+        ("sh", "sr-Latn", ["sr-Cyrl", "hr"]),
+        ("ps", "pbt_Arab", ["pes_Arab"]),
+        ("quy", "qu", ["ay"]),
     ],
 )
 def test_the_nearest_language_is_found_whatever_the_order(tag: str, language: str, others: list[str]) -> None:

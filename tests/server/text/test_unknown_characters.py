@@ -36,6 +36,15 @@ def test_plainer_forms_are_those_that_the_vocabulary_has() -> None:
     assert UnknownCharacters("ab").is_lost("“")
 
 
+def test_a_sign_that_the_model_loses_is_unknown() -> None:
+    letters = UnknownCharacters("abTM€", lost="€™−")
+    assert not letters.all_known("a€")
+    assert letters.is_lost("€")
+    assert letters.is_lost("™")  # although both letters of its NFKC are known
+    assert letters.all_known("abTM")
+    assert UnknownCharacters("a-−", lost="−").with_plainer_forms("a−a") == "a-a"
+
+
 def test_a_text_is_known_if_all_its_characters_are() -> None:
     assert _LETTERS.all_known("abc \u00a0fi")
     assert not _LETTERS.all_known("abz")

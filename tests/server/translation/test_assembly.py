@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from bundle.loading import Bundle
+from bundle.manifest import SpanCopying
 from server.interface.decoding_options import DecodingOptions, DetailOptions
 from server.interface.request import Completion, FinishReason, Hypothesis, Request, TokenDetails
 from server.text.tokenizers.registry import open_tokenizer
@@ -98,5 +99,47 @@ def test_a_tag_divides_a_number_where_it_does_in_the_source(markup: str, expecte
 
     pipeline = Pipeline(RuleEngine(byte_bundle(), translated), TranslationLimits())
     request = TranslationRequest((markup,), "en", "de", format="html")
+    [translation] = asyncio.run(pipeline.translate(request)).translations
+    assert translation.text == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["It costs € 50 and €20.", "It is 20 °C there.", "© 2020 by Tom.", "We have 3½ or ½ of it.", "Java™ is old."],
+)
+def test_signs_that_the_model_loses_stand_next_to_their_words(text: str) -> None:
+    lost = "€°©½™"
+
+    def garbled(read: str) -> str:
+        return "".join("#" if sign in lost else sign for sign in read)
+
+    bundle = byte_bundle(copying=SpanCopying(masks=("X1", "X2", "X3"), lost_signs=tuple(lost)))
+    request = TranslationRequest((text,), "en", "de", DecodingOptions(if_already_target="translate"))
+    result = asyncio.run(Pipeline(RuleEngine(bundle, garbled), TranslationLimits()).translate(request))
+    assert result.translations[0].text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The book of {name}.", "Le livre d’{name}."),
+        ("The book of {{name}}.", "Le livre d’{{name}}."),
+        ("{n, plural, one {the book of {name}} other {# books of {name}}}",
+         "{n, plural, one {le livre d’{name}} other {# livres d’{name}}}"),
+        ("The book isn''t of {name}.", "Le livre n''est pas d’{name}."),
+        ("The book of %s.", "Le livre d'%s."),
+        ("The book of '{name}'.", "Le livre d''{name}'."),
+    ],
+)  # fmt: skip
+def test_an_apostrophe_quotes_no_placeholder_of_a_message(text: str, expected: str) -> None:
+    words = {"The book": "Le livre", "the book": "le livre", "books": "livres", "isn't": "n'est pas", " of ": " d'"}
+
+    def translated(source: str) -> str:
+        for word, translation in words.items():
+            source = source.replace(word, translation)
+        return source
+
+    pipeline = Pipeline(RuleEngine(byte_bundle("en", "fr"), translated), TranslationLimits())
+    request = TranslationRequest((text,), "en", "fr")
     [translation] = asyncio.run(pipeline.translate(request)).translations
     assert translation.text == expected

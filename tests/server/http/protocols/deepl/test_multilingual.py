@@ -64,6 +64,25 @@ def test_a_dictionary_is_merged_replaced_and_the_glossary_renamed(client: TestCl
     assert client.get(f"{PATH}/{glossary_id}").json()["name"] == "ours"
 
 
+@pytest.mark.parametrize("name", ["dictionaries[{}].{}", "dictionaries[{}][{}]"])
+def test_forms_are_read_as_json(client: TestClient, name: str) -> None:
+    def form(*dictionaries: dict[str, str]) -> dict[str, str]:
+        return {
+            name.format(index, field): value
+            for index, dictionary in enumerate(dictionaries, start=1)
+            for field, value in dictionary.items()
+        }
+
+    created = client.post(PATH, data=form(_dictionary()) | {"name": "mine"})
+    assert created.status_code == 201, created.text
+    path = f"{PATH}/{created.json()['glossary_id']}"
+    client.patch(path, data=form(_dictionary("Cup\tTasse"))).raise_for_status()
+    assert client.patch(path, data={"name": "ours"}).json()["name"] == "ours"
+    assert _entries(client, created.json()["glossary_id"]) == "Tea\tTee\nCup\tTasse"
+    client.put(f"{path}/dictionaries", data=_dictionary("Pot\tKanne")).raise_for_status()
+    assert _entries(client, created.json()["glossary_id"]) == "Pot\tKanne"
+
+
 def test_a_glossary_of_the_older_routes_is_one_with_a_single_dictionary(client: TestClient) -> None:
     fields = {"name": "old", "source_lang": "en", "target_lang": "de", "entries": "Tea\tTee"}
     glossary_id = client.post("/v2/glossaries", json=fields).json()["glossary_id"]
@@ -86,15 +105,6 @@ def test_a_deleted_glossary_and_dictionary_are_gone(client: TestClient) -> None:
     for method, path in (("GET", ""), ("DELETE", ""), ("PATCH", "")):
         answer = client.request(method, f"{PATH}/{glossary_id}{path}", json={"name": "a"})
         assert (answer.status_code, answer.json()) == (404, {"message": "Glossary not found"})
-
-
-def test_a_glossary_is_used_in_a_translation(client: TestClient, echo: EchoGenerator) -> None:
-    glossary_id = _created(client, _dictionary("dog\tWater"))
-    fields = {"text": ["Where is the dog?"], "source_lang": "EN", "target_lang": "DE", "glossary_id": glossary_id}
-    answer = client.post("/v2/translate", json=fields)
-    assert answer.status_code == 200, answer.text
-    [[sent]] = echo.batches
-    assert len(sent.params.required_groups) == 1
 
 
 @pytest.mark.parametrize(
@@ -132,20 +142,6 @@ def test_fields_without_effect_are_named_in_a_header(
     assert answer.status_code == 200, answer.text
     assert answer.headers["warning"] == f'299 kvasir "ignored fields: {ignored}"'
     assert "warning" not in client.post("/v2/translate", json=body | {"formality": "default"}).headers
-
-
-def test_texts_have_no_lone_surrogates(client: TestClient) -> None:
-    body = '{"name": "\\ud800", "dictionaries": [{"source_lang": "en", "target_lang": "de", "entries": "a\\t\\udfff"}]}'
-    headers = {"Content-Type": "application/json"}
-    created = client.post(PATH, content=body, headers=headers)
-    assert (created.status_code, created.json()["name"]) == (201, "\N{REPLACEMENT CHARACTER}")
-    glossary_id = created.json()["glossary_id"]
-    assert _entries(client, glossary_id) == "a\t\N{REPLACEMENT CHARACTER}"
-    renamed = client.patch(f"{PATH}/{glossary_id}", content='{"name": "b\\ud800"}', headers=headers)
-    assert (renamed.status_code, renamed.json()["name"]) == (200, "b\N{REPLACEMENT CHARACTER}")
-    dictionary = '{"source_lang": "en", "target_lang": "de", "entries": "\\ud800\\tb"}'
-    assert client.put(f"{PATH}/{glossary_id}/dictionaries", content=dictionary, headers=headers).status_code == 200
-    assert _entries(client, glossary_id) == "\N{REPLACEMENT CHARACTER}\tb"
 
 
 @pytest.fixture
