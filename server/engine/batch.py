@@ -33,14 +33,16 @@ _Number = TypeVar("_Number", bound=np.number)
 class SearchGroup:
     """Requests of one search and the rows of their beams, `rows` [max_requests, beam_size], which must not move.
 
-    `decoders` holds the `RequestDecoder` of each request with options, None for the others.
+    `decoders` holds the `RequestDecoder` of each request with options, None for the others. `num_replaced` counts the
+    requests whose decoder replaces candidates, `num_attending` those that record attention.
     """
 
     search: Search
     rows: RowIndices
     requests: list[Request] = field(default_factory=list)
     decoders: list[RequestDecoder | None] = field(default_factory=list)
-    num_decoders: int = 0
+    num_replaced: int = 0
+    num_attending: int = 0
     awaiting_first_token: set[int] = field(default_factory=set)  # ids of requests with a first token to come
     _rows_address: int = field(init=False)
     _row_search: RowSearch | None = field(init=False)
@@ -59,16 +61,19 @@ class SearchGroup:
         """Rows of its requests, [requests, beam_size]; a view."""
         return self.rows[: len(self.requests)]
 
-    @property
-    def needs_attention(self) -> bool:
-        """Whether any request needs the queries of cross-attention."""
-        return any(decoder is not None and decoder.attention is not None for decoder in self.decoders)
+    def _count(self, decoder: RequestDecoder | None, change: int) -> None:
+        if decoder is not None:
+            self.num_replaced += change * self._is_replacing(decoder)
+            self.num_attending += change * (decoder.attention is not None)
+
+    def _is_replacing(self, decoder: RequestDecoder) -> bool:
+        return self.is_forced or decoder.replaces_candidates
 
     def add(self, request: Request, decoder: RequestDecoder | None) -> int:
         """Add a request and return its index. The caller writes its row to `rows`."""
         self.requests.append(request)
         self.decoders.append(decoder)
-        self.num_decoders += decoder is not None
+        self._count(decoder, 1)
         if request.params.first_token is not None and not self.is_forced:
             self.awaiting_first_token.add(request.id)
         self.search.add(request.params, None if decoder is None else decoder.end_bonus)
@@ -83,8 +88,9 @@ class SearchGroup:
             movers = sorted(set(movers).difference(removed))
         if self.awaiting_first_token:
             self.awaiting_first_token.difference_update([self.requests[index].id for index in removed])
-        if self.num_decoders:
-            self.num_decoders -= sum([self.decoders[index] is not None for index in removed])
+        if self.num_replaced or self.num_attending:
+            for index in removed:
+                self._count(self.decoders[index], -1)
         for hole, mover in zip(holes, movers, strict=True):
             self.rows[hole] = self.rows[mover]
             self.requests[hole] = self.requests[mover]
@@ -104,7 +110,15 @@ class SearchGroup:
     @property
     def row_search(self) -> RowSearch | None:
         """The search, if it reads the candidates of the next step itself."""
-        return None if self.num_decoders or self.awaiting_first_token else self._row_search
+        return None if self.num_replaced or self.awaiting_first_token else self._row_search
+
+    def observe(self, outputs: StepOutputs) -> None:
+        """Let decoders that leave the candidates to the search record the attention of a step, before its choice."""
+        if not self.num_attending:
+            return
+        for index, decoder in enumerate(self.decoders):
+            if decoder is not None and not self._is_replacing(decoder):
+                decoder.observe(self.search.prefixes(index), self.rows[index], outputs.candidates)
 
     def step(self, search: RowSearch, outputs: StepOutputs, moves: CacheMoves) -> list[int]:
         """Let `row_search` choose and move the rows; return the indices of finished requests, whose rows are free."""
@@ -117,13 +131,13 @@ class SearchGroup:
         """
         candidates, num_candidates, rows = outputs.candidates, self.search.num_candidates, self.live_rows
         tokens, log_probs = candidates.tokens[rows, :num_candidates], candidates.log_probs[rows, :num_candidates]
-        if not self.num_decoders:
+        if not self.num_replaced:
             self._force_first_tokens(tokens, log_probs)
             return self.search.advance(tokens, log_probs)
         if num_candidates > tokens.shape[2]:  # the graph found none, or the vocabulary is smaller
             tokens, log_probs = _padded(tokens, num_candidates, 0), _padded(log_probs, num_candidates, -np.inf)
         for index, decoder in enumerate(self.decoders):
-            if decoder is not None:
+            if decoder is not None and self._is_replacing(decoder):
                 decoder.replace_candidates(self.search, index, outputs, rows[index], tokens[index], log_probs[index])
         self._force_first_tokens(tokens, log_probs)
         choice = self.search.advance(tokens, log_probs)
@@ -251,6 +265,7 @@ class Batch:
 
     def advance(self, group: SearchGroup, outputs: StepOutputs) -> list[Completion]:
         """Let the search of a group choose, move the cache accordingly, and return the finished requests."""
+        group.observe(outputs)
         search, moves = group.row_search, self._cache.moves
         if search is not None and moves is not None:
             finished = group.step(search, outputs, moves)

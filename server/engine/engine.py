@@ -28,7 +28,7 @@ import numpy as np
 from server.engine.batch import Batch, SearchGroup, failed_completions, sorted_logit_rows
 from server.engine.decoding.search import SearchLimits
 from server.engine.kv_cache import CrossKeysValues
-from server.engine.model_runner import NO_ROWS, ModelRunner, StepOutputs
+from server.engine.model_runner import ModelRunner, StepOutputs
 from server.engine.scheduler import AdmissionSource
 from server.interface.request import Completion, FinishReason, Hypothesis, Request, SentenceParams, Timings
 
@@ -280,16 +280,12 @@ class Engine:
             started = self._clock()
             self._batch.close_holes()
             num_rows = self._runner.cache.num_live
-            with_options = [group for group in groups if group.num_decoders]
             num_candidates = max([group.search.num_graph_candidates for group in groups])
+            with_scores = any(group.num_replaced or group.search.needs_scores for group in groups)
+            logit_rows = sorted_logit_rows([group for group in groups if group.num_replaced])
+            with_queries = any(group.num_attending for group in groups)
             with self._runs:
-                if with_options:
-                    logit_rows = sorted_logit_rows(with_options)
-                    with_queries = any(group.needs_attention for group in with_options)
-                    candidates = self._runner.decode(num_rows, num_candidates, True, logit_rows, with_queries)
-                else:
-                    logit_rows, with_scores = NO_ROWS, any(group.search.needs_scores for group in groups)
-                    candidates = self._runner.decode(num_rows, num_candidates, with_scores)
+                candidates = self._runner.decode(num_rows, num_candidates, with_scores, logit_rows, with_queries)
             return _DecodedStep(groups, StepOutputs(candidates, logit_rows), num_rows, started)
         return None
 

@@ -400,7 +400,7 @@ class Attempts:
         attempts = []
         languages = (self._request.source, self._request.target)
         for sentence in sentences:
-            if len(sentence.jobs) != 1 or len(sentence.parts) != 1:
+            if len(sentence.jobs) != 1 or len(sentence.parts) != 1 or not has_judged_numbers(sentence.written):
                 continue
             numbers = self._numbers_of_best(sentence.jobs[0])
             missing = numbers.missing if numbers is not None else ()

@@ -97,7 +97,9 @@ class Pipeline:
         return result
 
     def _keeps_target(self, request: TranslationRequest) -> bool:
-        return self._limits.keeps_target(request.options) and not request.options.is_about_whole_texts
+        if request.language_is_detected or request.options.is_about_whole_texts:
+            return False
+        return self._limits.keeps_target(request.options)
 
     def check(self, request: TranslationRequest) -> None:
         """Raise `InvalidRequest` or `TextTooLong` for options that this server or this model lacks, for any text."""

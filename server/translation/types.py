@@ -120,6 +120,7 @@ class TranslationRequest:
     formality: Formality | None = None
     formality_is_optional: bool = False
     size_is_checked: bool = False  # a part, or the second step, of a request whose size was checked
+    language_is_detected: bool = False  # no text is in the target language
     accepted_earlier: bool = False  # the second step of an accepted request: a full queue does not reject it
     format: TextFormat = "text"
     markup: MarkupOptions = NO_MARKUP_OPTIONS
@@ -219,9 +220,13 @@ MemoryUse = Literal["exact", "fuzzy", "none"]
 
 @dataclass(frozen=True, slots=True)
 class SentenceMemory:
-    """What a translation memory had for a sentence: its translation, one of a similar sentence, or nothing."""
+    """What a translation memory had for a sentence: its translation, one of a similar sentence, or nothing.
+
+    `translation` is that of the answer.
+    """
 
     text: str
+    translation: str
     match: MemoryMatch | None
 
     @property
@@ -275,7 +280,8 @@ class Translation:
 
 def counts_of_kept(translations: Iterable[Translation]) -> Mapping[KeepReason, int]:
     """Return how much was kept for each reason."""
-    return Counter([kept.reason for translation in translations for kept in translation.kept])
+    kept = [each.reason for translation in translations for each in translation.kept]
+    return Counter(kept) if kept else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,5 @@
 """Translation memories with DeepL's own Python client, unmodified, and what a translation says about them."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,6 +89,7 @@ def test_each_sentence_says_what_the_memory_had(server: Served, memory: str, for
     assert isinstance(details, dict)
     uses = [(each["memory"], each.get("score"), each.get("segment_id")) for each in details["memory"]]
     assert uses == [("exact", 100, "1"), ("none", None, None), ("fuzzy", 87, "2")]
+    assert " ".join(each["translation"] for each in details["memory"]) == translation["text"]
 
 
 @pytest.mark.parametrize(
@@ -108,15 +106,6 @@ def test_tags_stay_with_their_words_in_what_the_memory_has(
     translation = _translated(server, text, memory_id=memory, format="html")
     assert translation["text"] == expected
     assert translation["details"]["memory"][0]["memory"] == "exact"  # type: ignore[index]  # an object
-
-
-def test_a_stream_has_the_same_text(server: Served, memory: str) -> None:
-    text = "Press the green button 7 times. Good morning. Press the green button 8 times."
-    whole = _translated(server, text, memory_id=memory)["text"]
-    body = {"text": text, "source": "en", "target": "de", "memory_id": memory, "stream": True}
-    events = httpx2.post(f"{server.url}/v1/translate", json=body).text
-    deltas = [line.partition('"text":')[2][1:-2] for line in events.splitlines() if line.startswith('data: {"index"')]
-    assert "".join(deltas) == whole
 
 
 def test_documents_count_sentences_by_their_memory(client: deepl.DeepLClient, server: Served, memory: str) -> None:
@@ -186,22 +175,3 @@ def test_unknown_memories_and_uploads_without_their_key_are_refused(server: Serv
     assert httpx2.put(address, content=b"<tmx/>").status_code == 404
     assert httpx2.put(job.upload_url, content=b"<tmx></tmx>").status_code == 400  # more than was announced
     assert httpx2.put(job.upload_url, content=b"<tmx/>").status_code == 204
-
-
-def test_the_command_line_of_deepl_works(server: Served, memory: str, tmp_path: Path) -> None:
-    environment = {**os.environ, "DEEPL_AUTH_KEY": "any", "DEEPL_SERVER_URL": server.url}
-
-    def run(*arguments: str) -> str:
-        command = [sys.executable, "-m", "deepl", "translation-memory", *arguments]
-        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
-
-    path = tmp_path / "more.tmx"
-    path.write_text(_TMX, "utf-8")
-    imported = run("import", "--name", "More", str(path))
-    copied = imported.partition("Translation memory ID: ")[2].split()[0]
-    assert "More" in run("list")
-    assert "More" in run("get", copied)
-    assert "Taste" in run("segments", copied)
-    run("export", copied, str(tmp_path / "out.tmx"))
-    assert "Pumpwerk" in (tmp_path / "out.tmx").read_text("utf-8")
-    assert "deleted" in run("delete", copied)

@@ -175,7 +175,7 @@ async def _receive(socket: WebSocket, session: LiveSession) -> None:
     """Take messages until the client leaves. A message that is not valid is answered with an error, and not taken."""
     while (message := await socket.receive())["type"] == "websocket.receive":
         try:
-            _take(session, _valid_json(message.get("text")))
+            take_message(session, message.get("text"))
         except KvasirError as error:
             await socket.send_text(_json(_error_event(error)))
 
@@ -212,6 +212,17 @@ def _answer(session: LiveSession) -> LiveAnswer:
     return LiveAnswer(id=session.id, source=options.source, target=options.target, model=session.model)
 
 
+def take_message(session: LiveSession, text: str | None) -> None:
+    """Take a message of a WebSocket. Raises `KvasirError`, and takes nothing then."""
+    try:
+        sent = json.loads(text or "")
+    except (ValueError, RecursionError):
+        sent = None
+    if not isinstance(sent, dict):
+        raise InvalidRequest("a message must be a JSON object, sent as text")
+    _take(session, _valid(LiveInput, sent))
+
+
 def _take(session: LiveSession, sent: LiveInput) -> None:
     if sent.replace_from is not None and sent.append:
         raise InvalidRequest("`append` cannot be combined with `replace_from`; send the replacement as `text`")
@@ -220,16 +231,6 @@ def _take(session: LiveSession, sent: LiveInput) -> None:
     session.send(Input(sent.append or sent.text, sent.replace_from, sent.final))
     if sent.end:
         session.end("final")
-
-
-def _valid_json(text: str | None) -> LiveInput:
-    try:
-        sent = json.loads(text or "")
-    except (ValueError, RecursionError):
-        sent = None
-    if not isinstance(sent, dict):
-        raise InvalidRequest("a message must be a JSON object, sent as text")
-    return _valid(LiveInput, sent)
 
 
 def _valid(model: type[ModelT], values: dict[str, str]) -> ModelT:

@@ -1,4 +1,4 @@
-"""Request parameters, read alike from a JSON object, a form or the query, and single headers."""
+"""Request parameters, read alike from a JSON object, a form or the query, single headers, and the path."""
 
 import asyncio
 import codecs
@@ -29,6 +29,11 @@ def header(scope: Scope, name: bytes) -> str:
         if own == name:
             return str(value, "latin-1")
     return ""
+
+
+def path_of(scope: Scope) -> str:
+    """Return the path of a request, without the prefix that a proxy has removed."""
+    return str(scope["path"]).removeprefix(str(scope.get("root_path", "")))
 
 
 _TRUE, _FALSE = frozenset({"1", "true", "True"}), frozenset({"0", "false", "False"})

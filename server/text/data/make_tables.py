@@ -6,6 +6,7 @@ import sys
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from babel import Locale
@@ -106,11 +107,11 @@ def compact() -> Iterator[tuple[str, int, str]]:
         locale = Locale.parse(tag)
         if locale.script == "Latn" and locale.language in OTHER_SCRIPTS:
             continue
-        for patterns in locale.compact_decimal_formats.get("long", {}).values():
+        for patterns in chain.from_iterable(each.values() for each in locale.compact_decimal_formats.values()):
             for power, pattern in patterns.items():
                 text = re.sub(r"'(.)'", r"\1", str(pattern.pattern))
-                exponent = len(power) - text.count("0")
-                if 10**exponent >= LARGE and (not text.isascii() or len(text.strip("0 .")) > 1):
+                exponent, letters = len(power) - text.count("0"), "".join(filter(str.isalpha, text))
+                if 10**exponent >= LARGE and (not letters.isascii() or len(letters) > 1):
                     yield language_of(tag), 10**exponent, text
 
 

@@ -36,6 +36,10 @@ _BREAK = regex.compile(
 )
 _MAY_BREAK = re.compile(r"[\\<|\t]|    ")
 _FENCE = regex.compile(r"[ \t]*(?:```|~~~)")
+# One line that begins with a word and has no sign of markup: most texts of most requests.
+_WORDS_ONLY = re.compile(
+    r"[^\W\d_](?!\))[^\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029|\\<`\[{*_~]*(?<![\s:#\u00a0\u202f\u3000])"
+)
 _INLINE = regex.compile(
     r"(?P<code>(?<!`)(?P<ticks>`++)[^\n]{1,2000}?(?<!`)(?P=ticks)(?!`)(?:_{1,2}(?!\w))?)"
     r"|(?P<image>!)?\[(?P<label>[^\[\]\n]+)\](?P<target>\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])"
@@ -50,6 +54,10 @@ _MAY_BE_MARKED = regex.compile(r"[`\[*_~]")
 
 def read_text(text: str, unknown: UnknownCharacters) -> Document:
     """Return the document of a plain text, a unit a line."""
+    if _WORDS_ONLY.fullmatch(text):
+        builder = UnitBuilder(unknown)
+        builder.text(text, text)
+        return [builder.build()]
     document: Document = []
     in_fence = False
     start = _LIST_START if _is_list(text) else _LINE_START

@@ -27,7 +27,7 @@ _INVISIBLE = re.compile(
 _MAY_BE_INVISIBLE = re.compile("[\u00ad\u061c\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 
 # Tags of plain text: in pairs around words, or alone.
-_TAG = regex.compile(r"</?(?:(?P<name>[A-Za-z][\w:.-]*+)(?:\s[^<>\n]*+)?|(?P<name>\d++)\s?)/?>")
+_TAG = regex.compile(r"(?<!<)</?(?:(?P<name>[A-Za-z][\w:.-]*+)(?:\s[^<>\n]*+)?|(?P<name>\d++)\s?)/?>(?!>)")
 # A tag without attributes between words, which names an element, a key or a value: a word of the sentence.
 _TAG_AS_WORD = regex.compile(r"(?<=[\w,:][ \u00a0][(\"']?)</?[A-Za-z][\w:.-]*+>(?=[\s.,;:!?)\"'-]|$)")
 

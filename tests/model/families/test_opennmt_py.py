@@ -112,7 +112,7 @@ def test_a_checkpoint_gives_the_tokens_that_ctranslate2_gives(
     generator = torch.Generator().manual_seed(4)
     sources = [
         torch.randint(4, len(vocabulary), (int(length),), generator=generator).tolist()
-        for length in torch.randint(1, 12, (300,), generator=generator)
+        for length in torch.randint(1, 12, (100,), generator=generator)
     ]
     answers = reference.translate_batch(
         [[vocabulary[token] for token in source] for source in sources],

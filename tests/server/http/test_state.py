@@ -1,14 +1,10 @@
-from pathlib import Path
-
 import pytest
 
 from server.http.state import ServerState
 from server.interface.errors import Draining
-from server.operations.api_keys.key_file import KeyFile, KeyLimits
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings
 from tests.fakes.echo import EchoFor, EchoGenerator
-from tests.fakes.event_loop import in_event_loop
 
 
 @pytest.fixture
@@ -40,19 +36,3 @@ def test_small_requests_are_light(server: ServerState, body_bytes: int, expected
     server.body_memory.add("a", body_bytes)
     server.expected.add("b", expected_bytes)
     assert server.is_light == is_light
-
-
-@in_event_loop
-async def test_the_end_writes_the_usage_of_keys_and_ends_changes_of_models(tmp_path: Path, echo: EchoGenerator) -> None:
-    path = tmp_path / "keys.sqlite"
-    file = KeyFile(path)
-    _, text = file.add("team", KeyLimits())
-    server = ServerState(Settings(api_keys=path), Metrics())
-    server.open([echo])
-    gate = server.key_gate
-    assert gate is not None
-    charge = gate.charge(gate.authenticate(text), 12)
-    await server.close()
-    assert [usage.characters for usage in file.usage(charge.day).values()] == [12]
-    with pytest.raises(Draining):
-        await server.models.put(tmp_path)

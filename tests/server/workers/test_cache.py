@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 from bundle.loading import Bundle
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import Draining, QueueFull
-from server.interface.request import Completion, FinishReason, Request, Sampling, SentenceParams, Timings, TokenDetails
+from server.interface.request import (
+    Completion,
+    FinishReason,
+    Hypothesis,
+    Request,
+    Sampling,
+    SentenceParams,
+    Timings,
+    TokenDetails,
+)
 from server.workers.cache import Answer, AnswerStore, CachedEngineClient, SentenceKeys, key_bytes
 from tests.fakes.cached_echo import (
     GREEDY,
@@ -261,22 +270,29 @@ def engine(echo_bundle: Bundle) -> EchoGenerator:
     return EchoGenerator(echo_bundle)
 
 
-def test_while_the_cache_has_found_nothing_one_call_in_sixteen_is_looked_up(engine: EchoGenerator) -> None:
-    client = CachedEngineClient(engine, 100, Watcher())
-    engine.error = QueueFull("full", 1.0)
-    assert _admitted(client, 40) == [16, 32]
+def test_a_full_engine_admits_calls_while_the_last_ones_found_sentences_and_else_one_in_sixteen(
+    engine: EchoGenerator,
+) -> None:
+    client = CachedEngineClient(engine, 1000, Watcher())
 
-
-def test_while_the_cache_finds_sentences_every_call_is_looked_up(engine: EchoGenerator) -> None:
-    client = CachedEngineClient(engine, 100, Watcher())
+    def admitted() -> list[int]:
+        engine.error = QueueFull("full", 1.0)
+        numbers = _admitted(client, 32)
+        engine.error = None
+        return numbers
 
     async def scenario() -> None:
-        for _ in range(20):
+        for _ in range(41):
             await client.generate([ask(5)])
+        assert admitted() == list(range(1, 33)), "40 of 41 calls found their sentence"
+        for number in range(127):
+            await client.generate([ask(5, number)])
+        assert admitted() == list(range(1, 33)), "the mean over the last 64 calls is just above a sixteenth"
+        await client.generate([ask(5, 127)])
+        assert admitted() == [16, 32]
 
+    assert admitted() == [16, 32]
     run(scenario)
-    engine.error = QueueFull("full", 1.0)
-    assert _admitted(client, 20) == list(range(1, 21))
 
 
 MAX_BYTES = 128 * 1024
@@ -357,10 +373,10 @@ def test_remembered_parameters_are_bounded_and_forgotten_ones_get_a_new_number()
 def test_many_small_parameters_are_bounded_as_well() -> None:
     keys = SentenceKeys(51_200)
     first = keys.key(_request_with(5, 0, max_new_tokens=1))
-    for number in range(2, 100):
+    for number in range(2, 101):
         keys.key(_request_with(5, 0, max_new_tokens=number))
-    assert keys.key(_request_with(5, 0, max_new_tokens=1)) == first
-    for number in range(100, 150):
+    assert keys.key(_request_with(5, 0, max_new_tokens=1)) == first, "half a KiB each"
+    for number in range(101, 150):
         keys.key(_request_with(5, 0, max_new_tokens=number))
     assert keys.key(_request_with(5, 0, max_new_tokens=1)) != first
 
@@ -400,3 +416,19 @@ def test_a_store_has_the_latest_answers_that_fit_and_their_size(
                 del expected[next(iter(expected))]
         assert (len(store), store.num_bytes) == (len(expected), sum(map(key_bytes, expected)))
     assert [store.get(key) for key in expected] == list(expected.values())
+
+
+_NUMBERS = st.integers(0, 9)
+
+
+@given(st.integers(0, 3), _NUMBERS, _NUMBERS, _NUMBERS, st.none() | _NUMBERS, st.none() | _NUMBERS)
+def test_the_size_of_an_answer_is_that_of_its_hypotheses_tokens_and_details(
+    num_hypotheses: int, tokens: int, numbers: int, pairs: int, attention: int | None, embedding: int | None
+) -> None:
+    weights = None if attention is None else np.zeros((attention, 3), np.float32)
+    vector = None if embedding is None else np.zeros(embedding, np.float32)
+    details = TokenDetails([0.0] * numbers, [[(5, -1.0)] * pairs], weights)
+    hypothesis = Hypothesis([7] * tokens, 0.0, 0.0, FinishReason.STOP, details, vector)
+    answer = Answer.of(Completion(ask(5), [hypothesis] * num_hypotheses, FinishReason.STOP))
+    of_one = 512 + 4 * tokens + 32 * numbers + 128 * pairs + 12 * (attention or 0) + 4 * (embedding or 0)
+    assert answer.num_bytes == num_hypotheses * of_one

@@ -1,12 +1,12 @@
 """The DeepL-compatible protocol as a value for the registry."""
 
-from server.http.protocols.deepl import documents, glossaries, languages, memories, multilingual, texts
-from server.http.protocols.deepl.errors import DEEPL
+from server.http.protocols.deepl import documents, glossaries, languages, memories, texts
+from server.http.protocols.deepl.fields import DEEPL
 from server.http.protocols.protocol import Protocol
 
 DEEPL_PROTOCOL = Protocol(
     name="deepl",
-    routers=(texts.router, languages.router, documents.router, glossaries.router, multilingual.router, memories.router),
+    routers=(texts.router, languages.router, documents.router, glossaries.router, memories.router),
     error_format=DEEPL,
     paths=("/v2/", "/v3/"),
     upload_paths=(documents.PATH,),

@@ -219,12 +219,6 @@ def test_a_page_of_a_book_need_not_be_well_formed() -> None:
     assert after[name] == b"<html lang=en><p>AN ITEM<br>OF IT<p>&copy; A FOOTNOTE"
 
 
-def test_a_chapter_in_utf16_is_read() -> None:
-    chapter = CHAPTER.replace('encoding="utf-8"', 'encoding="utf-16"').encode("utf-16")
-    after = unpacked(translated(packed(BOOK | {"OEBPS/text/ch 1.xhtml": chapter}), ".epub", LOUD))
-    assert "<p>A FOOTNOTE.</p>" in after["OEBPS/text/ch 1.xhtml"].decode()
-
-
 def _shouted(html: str) -> str:
     return "".join(
         part if part.startswith("<") else part.upper()
@@ -244,17 +238,3 @@ def _without_text(content: bytes) -> list[object]:
         else "mark"
         for element in root.iter(etree.Element, etree.Comment, etree.PI)
     ]
-
-
-def test_tabs_and_line_breaks_of_a_word_document_separate_texts() -> None:
-    seen: list[str] = []
-
-    async def remembered(texts: Sequence[str]) -> list[str]:
-        seen.extend(texts)
-        return list(texts)
-
-    document, content = docx.Document(), io.BytesIO()
-    document.add_paragraph("Good morning.\tHello.\nGoodbye.")
-    document.save(content)
-    translated(content.getvalue(), ".docx", Translate(remembered, remembered))
-    assert {"Good morning.", "Hello.", "Goodbye."} <= set(seen)

@@ -42,12 +42,6 @@ def test_texts_of_a_workbook_are_translated_and_nothing_else() -> None:
     assert "Tom Smith" in comments
 
 
-def test_without_a_table_headings_are_translated() -> None:
-    bare = '<table xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"/>'
-    shared = unpacked(translated(workbook(table=bare), ".xlsx", LOUD))["xl/sharedStrings.xml"]
-    assert b"<t>PRODUCT</t>" in shared
-
-
 def test_texts_that_stand_in_cells_as_values_are_translated() -> None:
     cells = (
         '<c r="A1" t="str"><v>one two</v></c>',
@@ -121,11 +115,8 @@ COLOURS = ("light red", "dark blue", "green")
     [
         (list(COLOURS), None),
         ("=$E$2:$E$4", None),
-        ("=E:E", None),
-        ("=Colours!$A$1:$A$3", None),
         ("='My ''old'' colours'!$A$1:$A$3", None),
         ("=Palette", "=Colours!$A$1:$A$3"),
-        ("=INDIRECT($D$1)", "=Colours!$A$1:$A$3"),
         ("=OFFSET(Colours!$A$1,0,0,COUNTA(Colours!$A:$A),1)", None),
     ],
 )

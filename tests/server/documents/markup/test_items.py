@@ -5,7 +5,6 @@ from server.documents.markup.items import Item, Kind, find_units
 from server.interface.errors import DocumentTooComplex
 
 OPEN, CLOSE, BREAK, MARK = (Item(kind) for kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK, Kind.MARK))
-HARD = Item(Kind.OPEN, is_soft=False)
 SUP = Item(Kind.OPEN, name="sup")
 PICTURE = Item(Kind.ATOM)
 
@@ -24,18 +23,15 @@ A, B = _text("a"), _text("b")
 @pytest.mark.parametrize(
     ("items", "expected"),
     [
-        ([], []),
         ([BREAK, A, BREAK, _text("12"), BREAK, B], [(1, 2, ("a",)), (5, 6, ("b",))]),
         ([A, MARK, B], [(0, 3, ("ab",))]),
         # Tags, pictures and white space around all of it are no part of a unit.
-        ([OPEN, A, B, CLOSE], [(1, 3, ("ab",))]),
         ([_text(" "), OPEN, OPEN, A, CLOSE, CLOSE, PICTURE], [(3, 4, ("a",))]),
         ([PICTURE, A, PICTURE, B, PICTURE], [(1, 4, ("a", Atom(1), "b"))]),
         ([OPEN, PICTURE, CLOSE, A, B, OPEN, CLOSE], [(3, 5, ("ab",))]),
         ([_code("x"), A, _code("y")], [(0, 3, (Atom(1, "x"), "a", Atom(2, "y")))]),
         # Formatting inside.
         ([A, OPEN, B, CLOSE], [(0, 4, ("a", Wrap(1, ("b",))))]),
-        ([A, HARD, B, CLOSE], [(0, 4, ("a", Wrap(1, ("b",), is_soft=False)))]),
         (
             [A, OPEN, B, OPEN, A, CLOSE, PICTURE, CLOSE, B],
             [(0, 9, ("a", Wrap(3, ("b", Wrap(1, ("a",)), Atom(2))), "b"))],
@@ -43,14 +39,10 @@ A, B = _text("a"), _text("b")
         # Without a letter or a digit it is an atom with all that it shows.
         ([A, OPEN, _text("* "), OPEN, _code("2"), CLOSE, CLOSE, B], [(0, 8, ("a", Atom(1, "* 2"), "b"))]),
         ([A, SUP, _text("1"), CLOSE], [(0, 4, ("a", Wrap(1, ("1",), name="sup")))]),
-        ([OPEN, _text("1"), CLOSE, _text("2")], []),
-        ([A, OPEN, _code("2"), CLOSE, B, PICTURE, A], [(0, 7, ("a", Atom(1, "2"), "b", Atom(2), "a"))]),
         # Letters that are not translated make no unit.
         ([_code("code"), _text(" 1 ")], []),
-        ([OPEN, _code("code"), CLOSE, _text(" 1")], []),
         # A tag without a partner ends a unit.
         ([A, CLOSE, B], [(0, 1, ("a",)), (2, 3, ("b",))]),
-        ([A, OPEN, B, OPEN, A, CLOSE], [(0, 1, ("a",)), (2, 6, ("b", Wrap(1, ("a",))))]),
     ],
 )  # fmt: skip
 def test_units_are_paragraphs_without_the_markup_around_them(

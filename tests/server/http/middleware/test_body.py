@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pytest
 from fastapi.testclient import TestClient
@@ -138,23 +138,18 @@ def test_separators_are_counted_outside_strings_however_the_body_is_divided(valu
     [
         ([b"[0,0,", b"0,0]", b"  "], {}, 3),
         ([b"[0,0,", b"0,0,0,0]", b"  "], {}, 1),
-        ([b"[" + b"1" * 1000 + b"]"], {}, 1),
         ([b"[" + b"1" * 1001 + b"]"], {}, 0),
         ([b'["' + b"1" * 1001 + b'"]'], {}, 1),
         ([b"[[[[["], {"content_length": "5"}, 1),
         ([b"[[[[[["], {"content_length": "6"}, 0),
-        ([b"[[[[[["], {"content_length": "x"}, 0),
         ([b"q=", b"," * 10], {"content_type": FORM}, 2),
         ([b" ", b"{", b"," * 10], {"content_type": FORM}, 2),
-        ([b" " * 256 + b"{", b"," * 10], {"content_type": FORM + "; charset=utf-8"}, 2),
         ([b"\xef\xbb\xbf {", b"," * 10], {"content_type": FORM}, 1),
-        ([b"{", b"," * 10], {"content_type": MULTIPART}, 2),
         ([b"q=", b"," * 10], {"content_type": "text/plain"}, 1),
-        ([b"{", b"," * 10], {"content_type": ""}, 1),
     ],
 )
 def test_what_routes_read_as_json_is_rejected_at_the_part_with_too_many_values_or_digits(
-    parts: list[bytes], headers: Mapping[str, str], num_received: int
+    parts: list[bytes], headers: dict[str, str], num_received: int
 ) -> None:
     reading = _Reading(parts, **({"content_type": "application/json"} | headers)).read(MAX_VALUES)
     assert len(reading.received) == num_received
@@ -182,20 +177,14 @@ _FILE, _PUNYCODE, _GREETING = '; filename="a.txt"', "; charset=punycode", "Grü�
     ("media_type", "parts", "is_accepted"),
     [
         (FORM, [], True),
-        (FORM + "; charset=UTF-8", [], True),
         (FORM + _PUNYCODE, [], False),
-        (MULTIPART + "; charset=idna", [], False),
         ("multipart/form-data", [], True),
-        ("text/plain" + _PUNYCODE, [], True),
         (MULTIPART, [b"--x\r\nno form", b"at all"], True),  # left to its own parser
-        (MULTIPART, [_part("; charset=utf-8")], True),
         (MULTIPART, [_part(), _part(_PUNYCODE)], False),
         (MULTIPART, [_part(_PUNYCODE, _FILE), _part()], True),
-        (MULTIPART, [_part("", _FILE), _part(_PUNYCODE)], False),
         (MULTIPART + "; charset=utf-8", [_part(content=_GREETING)], True),
         (MULTIPART + "; charset=us-ascii", [_part(content=_GREETING)], False),
         (MULTIPART, [_part(content="Grüße".encode("latin-1"))], False),
-        (MULTIPART, [_part(), _part(content=b"Gr\xc3\xbc\xc3")], False),
         (MULTIPART, [_part(content=b"\xc3"), _part(content=b"\xbc")], False),
         (MULTIPART, [_part("", _FILE, b"\xff"), _part()], True),
     ],

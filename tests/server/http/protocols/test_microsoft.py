@@ -32,19 +32,6 @@ def test_a_missing_source_is_detected_for_each_text(compatible: TestClient, sour
     assert [each["translations"][0]["text"] for each in answer] == [ENGLISH, GERMAN]
 
 
-def test_texts_are_decoded_together(compatible: TestClient, engines: list[EchoGenerator]) -> None:
-    engines[0].batches.clear()
-    compatible.post(f"/translate?{VERSION}&from=en&to=de", json=[{"Text": "More tea."}, {"Text": "More water."}])
-    assert [len(batch) for batch in engines[0].batches] == [2]
-
-
-def test_html_keeps_its_tags(compatible: TestClient) -> None:
-    markup = "<p>Tea &amp; <b>water</b>.</p>"
-    query = f"{VERSION}&from=en&to=de&textType=html"
-    answer = compatible.post(f"/translate?{query}", json=[{"Text": markup}]).json()
-    assert answer[0]["translations"][0]["text"] == markup
-
-
 def test_the_later_version_has_targets_in_each_input(compatible: TestClient) -> None:
     inputs = [
         {"text": ENGLISH, "language": "en", "targets": [{"language": "de"}, {"language": "zh-Hant"}]},
@@ -138,8 +125,3 @@ def test_inputs_of_several_languages_keep_their_places(compatible: TestClient) -
     texts = [[each["text"] for each in item["translations"]] for item in found]
     assert texts == [["Tea."], [GERMAN], ["<b>Water</b>."], ["Water.", "Water."], ["5"]]
     assert [item.get("detectedLanguage") for item in found] == [*[None] * 4, {"language": "en", "score": 0}]
-
-
-def test_sentences_are_those_of_the_detected_language(compatible: TestClient) -> None:
-    [found] = compatible.post(f"/breaksentence?{VERSION}", json=[{"Text": GERMAN}]).json()
-    assert found["sentLen"] == [len("Wo ist der Bahnhof? "), len("Er ist 300 Meter von hier.")]

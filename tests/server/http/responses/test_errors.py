@@ -1,8 +1,6 @@
 """No request of a client leads to a 500, and every error has the same format."""
 
-import gc
 import json
-import weakref
 from collections.abc import Iterator
 from http.client import responses
 
@@ -11,9 +9,8 @@ from starlette.testclient import TestClient
 
 from bundle.loading import Bundle
 from server.http.app import create_app
-from server.http.responses.errors import error_response, note_expiry
-from server.http.state import RequestRecord
-from server.interface.errors import DeadlineExceeded, EngineFailed, KvasirError, QueueFull, TryLater
+from server.http.responses.errors import error_response
+from server.interface.errors import EngineFailed, KvasirError, QueueFull, TryLater
 from server.interface.request import FinishReason
 from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator
@@ -43,35 +40,16 @@ def _error(client: TestClient, content: bytes, status: int, headers: dict[str, s
     [
         ({}, "`text` is required"),
         ({"text": ["a", 5]}, "`text` item 1 must be a string"),
-        (
-            {"text": "a", "glossary": {"a": 5}},
-            "`glossary` must have strings, or lists of strings, as values. Given: an object of 1",
-        ),
-        ({"text": "a", "beam_size": True}, "`beam_size` must be a valid integer. Given: True"),
         ({"text": "a", "beam_size": 9}, "`beam_size` must be at most 8. Given: 9"),
         ({"text": "a", "max_new_tokens": 33}, "`max_new_tokens` must be from 1 to 32 with this model. Given: 33"),
-        (
-            {"text": "a", "num_hypotheses": 3, "beam_size": 2},
-            "`num_hypotheses` must be from 1 to 2 with a beam_size of 2. Given: 3",
-        ),
         ({"text": "a", "beam_width": 4}, "`beam_width` is not a field of this request"),
         ({"text": "a", "target": "fr"}, "no model translates from any language to fr; available: en to de"),
-        (
-            {"text": "a", "source": "e" * 65},
-            "`source` must have at most 64 characters. Given: " + "e" * 60 + "…",
-        ),
         ({"text": ["a"] * 101}, "a request must have at most 100 texts. Given: 101; send them in parts"),
         ("text", "the body must be a JSON object, sent with Content-Type: application/json"),
-        ({"text": "a", "x" * 100: 1}, "`" + "x" * 60 + "…` is not a field of this request"),
     ],
 )
 def test_an_invalid_body_is_rejected_in_one_readable_sentence(client: TestClient, body: object, message: str) -> None:
     assert _error(client, json.dumps(body).encode(), 422)[1] == message
-
-
-def test_several_problems_are_in_one_error(client: TestClient) -> None:
-    _, message = _error(client, b'{"text": 5, "beam_size": 9, "nonsense": 1}', 422)
-    assert message.count("; ") == 2
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999", "-0.0e-400", "123456789" * 20])
@@ -172,35 +150,3 @@ def test_every_error_has_a_code_of_its_own_and_a_status(error: type[KvasirError]
     answer = error_response(instance)
     assert answer.status_code == 499 or answer.status_code in responses
     assert [other.code for other in _all_errors(KvasirError)].count(error.code) == 1
-
-
-class _Sentences:
-    pass
-
-
-def _fail() -> weakref.ref[_Sentences]:
-    """Raise an error in a function that keeps it, and return a reference to what that function had."""
-    found: list[weakref.ref[_Sentences]] = []
-
-    def work() -> None:
-        sentences = _Sentences()
-        found.append(weakref.ref(sentences))
-        try:
-            raise TimeoutError
-        except TimeoutError as error:
-            kept = error
-            raise DeadlineExceeded("late") from kept
-
-    try:
-        work()
-    except DeadlineExceeded as error:
-        note_expiry(error, RequestRecord("id"))
-    return found[0]
-
-
-def test_an_error_that_its_own_traceback_keeps_frees_what_its_functions_had() -> None:
-    gc.disable()
-    try:
-        assert _fail()() is None
-    finally:
-        gc.enable()

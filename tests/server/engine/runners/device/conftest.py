@@ -43,14 +43,14 @@ def recurrent_layouts(tmp_path_factory: pytest.TempPathFactory) -> Layouts:
 
 def _marian(folder: Path) -> Checkpoint:
     if not (folder / "checkpoint").exists():
-        random_model("marian", 1, 2, folder / "checkpoint")
+        random_model("marian", 1, 3, folder / "checkpoint")
     return read_checkpoint(folder / "checkpoint")
 
 
 def _recurrent(folder: Path) -> Checkpoint:
     written = folder / "checkpoint"
     if not written.exists():
-        write_own_model(written, {"num_heads": 3, "d_model": 36})
+        write_own_model(written, {"num_heads": 3, "d_model": 36, "num_encoder_layers": 1})
     return read_own_model(written / "model.json", written / "model.safetensors")
 
 

@@ -123,25 +123,14 @@ def test_alternatives_are_others_and_come_only_when_asked_for(client: TestClient
         assert "alternatives" not in client.post("/translate", json=fields | {"alternatives": none}).json()
 
 
-@pytest.mark.parametrize("code", ["pt", "pb", "pt-BR", "PT-br", " pt "])
-def test_codes_are_taken_in_all_their_forms(client: TestClient, code: str) -> None:
-    answer = client.post("/translate", json={"q": "Tea.", "source": "EN", "target": code})
-    assert answer.status_code == 200
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({}, "Invalid request: missing q parameter"),
-        ({"q": "a"}, "Invalid request: missing source parameter"),
         ({"q": "a", "source": "zz", "target": "xx"}, "zz is not supported"),
         (
             {"q": "a", "source": "pb", "target": "de"},
             "German (de) is not available as a target language from Brazilian Portuguese (pt-BR)",
-        ),
-        (
-            {"q": "a", "source": "en", "target": "de", "alternatives": 8},
-            "Invalid request: alternatives parameter must be <= 7",
         ),
         (
             {"q": ["a"] * 6, "source": "en", "target": "de"},

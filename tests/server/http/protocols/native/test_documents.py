@@ -212,16 +212,16 @@ def test_captions_of_one_sentence_are_joined_and_counted(
 def test_options_of_captions_are_for_subtitles(client: TestClient) -> None:
     refused = client.post("/v1/documents", files={"file": ("a.txt", LETTER)}, data={"join_captions": "false"})
     assert refused.status_code == 422
-    assert "`join_captions` is for .srt, .vtt, .ass, .ssa files only" in refused.json()["error"]["message"]
+    assert "`join_captions` is for .srt, .vtt, .ass, .ssa, .sub files only" in refused.json()["error"]["message"]
 
 
 @pytest.fixture(scope="module")
 def calibrated(echo_for: EchoFor) -> Iterator[TestClient]:
     engine = echo_for("en", "de")
     config = engine.bundle.config.model_copy(update={"quality": {"en-de": EVEN}})
-    calibrated = type(engine)(type(engine.bundle)(engine.bundle.path, config))
-    with TestClient(create_app(Settings(max_client_documents=100), [calibrated])) as calibrated:
-        yield calibrated
+    generator = type(engine)(type(engine.bundle)(engine.bundle.path, config))
+    with TestClient(create_app(Settings(max_client_documents=100), [generator])) as client:
+        yield client
 
 
 @pytest.mark.parametrize(

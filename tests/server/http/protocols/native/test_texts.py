@@ -124,14 +124,11 @@ def test_without_a_seed_a_random_one_is_returned(client: TestClient, echo: EchoG
     ("body", "words"),
     [
         ({"temperature": 0}, ["temperature", "0.001"]),
-        ({"seed": 2**53}, ["seed", str(2**53 - 1)]),
         ({"suppress_tokens": [100_000]}, ["suppress_tokens", "100000", "from 0 to"]),
         ({"suppress_phrases": ["  "]}, ["suppress_phrases", "other than white space"]),
         ({"suppress_phrases": ["日本"]}, ["suppress_phrases", "日本", "cannot write"]),
         ({"target_prefix": ["Tee", "Tee"]}, ["target_prefix", "2 entries", "1 texts"]),
-        ({"alignment_layer": 1}, ["`alignment_layer` must be from -1 to 0", "Given: 1"]),
         ({"temperature": 1, "beam_size": 4}, ["temperature", "beam_size of 4"]),
-        ({"return_alternatives": True, "beam_size": 2}, ["return_alternatives", "beam_size of 2"]),
         ({"diversity_penalty": 1}, ["`diversity_penalty` is 1", "num_beam_groups"]),
         ({"required_phrases": ["ein Glas Wasser"], "max_new_tokens": 3}, ["`required_phrases` may have 2 tokens"]),
         (
@@ -200,16 +197,6 @@ def test_a_text_in_the_target_language_is_returned_and_marked_as_not_translated(
     assert flags == [False, True]
 
 
-def test_untranslated_texts_are_valid_utf_8(client: TestClient) -> None:
-    for body in (
-        '{"text": "\\ud800", "source": "auto"}',
-        '{"text": ["\\ud800", "tea"], "source": "auto", "stream": true}',
-    ):
-        answer = client.post("/v1/translate", content=body, headers={"Content-Type": "application/json"})
-        assert answer.status_code == 200
-        assert "\N{REPLACEMENT CHARACTER}" in answer.text
-
-
 def test_detection_alone_returns_the_candidates_of_each_text(echo_for: EchoFor) -> None:
     with TestClient(create_app(Settings(), [echo_for("en", "de"), echo_for("de", "en")])) as client:
         answer = client.post("/v1/detect", json={"text": ["Wo ist der Bahnhof?", "42", "Where is it?"]}).json()
@@ -219,14 +206,6 @@ def test_detection_alone_returns_the_candidates_of_each_text(echo_for: EchoFor) 
     assert nothing == []
     assert one["detections"] == [first]
     assert first[0]["confidence"] > 0.9 > first[1]["confidence"]
-
-
-def test_detection_returns_at_most_five_candidates(echo: EchoGenerator) -> None:
-    settings = Settings(detect_languages=["en", "de", "fr", "es", "it", "nl", "sv"])
-    with TestClient(create_app(settings, [echo])) as client:
-        [candidates] = client.post("/v1/detect", json={"text": "Wo ist der Bahnhof?"}).json()["detections"]
-    assert len(candidates) == 5
-    assert candidates[0]["language"] == "de"
 
 
 TEXT = "Where is the tea?"
