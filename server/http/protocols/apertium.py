@@ -44,16 +44,11 @@ _FUNCTION_NAME = re.compile(r"[A-Za-z_$][\w$.]{0,99}", re.ASCII)
 async def translate(request: Request) -> Response:
     """Translate `q` for `langpair` (`eng|deu` or `en|de`). Answers also at `/translate`, recognised by `langpair`."""
     sent = await read_parameters(request)
-    text = sent.text("q")
-    if text is None:
-        raise InvalidRequest("Missing 1 required argument: q")
+    text = sent.required_text("q", "Missing 1 required argument: q")
     source, separator, target = (sent.text("langpair") or "").partition("|")
     if not separator or not source.strip():
         raise InvalidRequest("That pair is invalid, use e.g. eng|spa")
-    text_format = _FORMATS.get((sent.text("format") or "").casefold())
-    if text_format is None:
-        raise InvalidRequest("`format` must be html or txt")
-    outcome = await translate_texts(request, [text], source, target, format=text_format)
+    outcome = await translate_texts(request, [text], source, target, format=sent.choice("format", _FORMATS))
     return _answer(sent, {"translatedText": outcome.result.translations[0].text})
 
 
@@ -77,9 +72,7 @@ async def list_pairs(request: Request) -> Response:
 async def identify(request: Request) -> Response:
     """Return the probability of each language of `q`. Answers also at `/identifyLang`."""
     sent = await read_parameters(request)
-    text = sent.text("q")
-    if text is None:
-        raise InvalidRequest("Missing 1 required argument: q")
+    text = sent.required_text("q", "Missing 1 required argument: q")
     service, _ = server_state(request).accept()
     [ranked] = await service.rank((text,))
     return _json(sent, {_three_letters(each.language): round(each.confidence, 4) for each in ranked})

@@ -71,10 +71,7 @@ async def translate(request: Request) -> JSONResponse:
     if not text:
         raise NotFound("No text to translate")
     source, target = sent.text("source_lang"), sent.text("target_lang")
-    text_format = _FORMATS.get((sent.text("tag_handling") or "").casefold())
-    if text_format is None:
-        raise InvalidRequest("`tag_handling` must be html or xml")
-    outcome = await translate_texts(request, [text], source, target, format=text_format)
+    outcome = await translate_texts(request, [text], source, target, format=sent.choice("tag_handling", _FORMATS))
     detected = source_codes(outcome, source)[0]
     source = detected.upper() if outcome.detected else detected
     return JSONResponse(_answer(outcome.result.translations[0].text, source, target or ""))

@@ -25,10 +25,7 @@ _SUGOI_SOURCE, _SUGOI_TARGET = "ja", "en"
 async def custom_translate(request: Request) -> PlainTextResponse:
     """Translate `text` from `from` to `to`. The answer is the translation alone. Answers also at `/translate`."""
     sent = await read_parameters(request)
-    text = sent.text("text")
-    if text is None:
-        raise InvalidRequest("`text` is missing")
-    outcome = await translate_texts(request, [text], sent.text("from"), sent.text("to"))
+    outcome = await translate_texts(request, [sent.required_text("text")], sent.text("from"), sent.text("to"))
     return PlainTextResponse(outcome.result.translations[0].text)
 
 

@@ -136,7 +136,7 @@ async def languages(request: Request) -> JSONResponse:
 
 
 def _field(request: Request, sent: Parameters, name: str) -> str | None:
-    """Return a field of the body or of the query, which some clients use beside a JSON body. None means detection."""
+    """Return a field of the body or of the query, which some clients add to a JSON body. None means detection."""
     value = sent.text(name)
     if value is None and sent.is_json:
         value = request.query_params.get(name)
@@ -158,9 +158,7 @@ _BACKEND = 10  # in real answers a number of the model; clients ignore it
 async def single(request: Request) -> JSONResponse:
     """Translate one text `q` from `sl` to `tl`, as an array, or as an object with `dj=1`."""
     sent = await read_parameters(request)
-    text = sent.text("q")
-    if text is None:
-        raise InvalidRequest("`q` is missing")
+    text = sent.required_text("q")
     outcome = await translate_texts(request, [text], sent.text("sl"), sent.text("tl"))
     pieces = _pieces(text, outcome.result.translations[0].text)
     source = google_code(source_codes(outcome, sent.text("sl"))[0]) if outcome.detected else sent.text("sl")
@@ -195,12 +193,8 @@ async def several(request: Request) -> JSONResponse:
     if not texts:
         raise InvalidRequest("`q` is missing")
     source = sent.text("sl")
-    text_format = sent.text("format") or "text"
-    if text_format not in ("text", "html"):
-        raise InvalidRequest("`format` must be text or html")
-    outcome = await translate_texts(
-        request, texts, source, sent.text("tl"), format="html" if text_format == "html" else "text"
-    )
+    text_format = sent.choice("format", _FORMATS | {"": "text"})
+    outcome = await translate_texts(request, texts, source, sent.text("tl"), format=text_format)
     translated = [translation.text for translation in outcome.result.translations]
     if source is None or not means_detection(source):
         return JSONResponse(translated)
@@ -209,7 +203,7 @@ async def several(request: Request) -> JSONResponse:
 
 
 def _pieces(text: str, translated: str) -> list[tuple[str, str]]:
-    """Return translations beside their sources, line by line. All but the last end with their line break."""
+    """Return translations with their sources, line by line. All but the last end with their line break."""
     new, old = translated.splitlines(keepends=True), text.splitlines(keepends=True)
     return list(zip(new, old, strict=True)) if len(new) == len(old) else [(translated, text)]
 
@@ -234,9 +228,7 @@ async def start_page(request: Request) -> HTMLResponse:
 async def mobile_page(request: Request) -> HTMLResponse:
     """Translate the text `q` from `sl` to `tl`, into a page with the translation as its result."""
     sent = await read_parameters(request)
-    text = sent.text("q")
-    if text is None:
-        raise InvalidRequest("`q` is missing")
+    text = sent.required_text("q")
     outcome = await translate_texts(request, [text], sent.text("sl"), sent.text("tl"))
     result = escape(outcome.result.translations[0].text)
     return HTMLResponse(f'<!doctype html><title>Kvasir</title><div class="result-container">{result}</div>')

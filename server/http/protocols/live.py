@@ -18,6 +18,7 @@ from starlette.websockets import WebSocket
 
 from server.http.protocols.protocol import Protocol
 from server.http.responses.errors import NATIVE, describe_problems, error_response, error_responses
+from server.http.responses.text_events import HEARTBEAT_SECONDS, STREAM_HEADERS
 from server.http.state import RequestRecord, ServerState
 from server.interface.decoding_options import MAX_BEAM_SIZE
 from server.interface.errors import InvalidRequest, KvasirError, UnsupportedPair
@@ -25,8 +26,6 @@ from server.live.policies import DEFAULT_POLICY, PolicyName
 from server.live.session import DEFAULT_FRAME, Event, Input, LiveOptions, LiveSession
 from server.translation.pipeline import Pipeline
 
-_HEARTBEAT_SECONDS = 10.0  # proxies close connections after some thirty seconds without data
-_STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # nginx must not buffer events
 _MEDIA_TYPE = EventSourceResponse.media_type
 _EVENTS = "Events with `committed` pieces and a `draft`, an `error`, or the `end` of the session."
 _CLOSE_CODES = {"error": 1011, "draining": 1012}  # RFC 6455: an error; the service restarts
@@ -115,7 +114,7 @@ async def read_events(
     """Read the translation of a session as server-sent events. Any number of readers can."""
     session = request.app.state.server.live.find(session_id)
     request.scope["state"]["record"].is_streamed = True
-    return StreamingResponse(_stream(session, last_event_id), headers=_STREAM_HEADERS, media_type=_MEDIA_TYPE)
+    return StreamingResponse(_stream(session, last_event_id), headers=STREAM_HEADERS, media_type=_MEDIA_TYPE)
 
 
 @router.delete("/live/{session_id}", status_code=204, responses=error_responses(404, 500, 503))
@@ -126,7 +125,7 @@ async def end_session(session_id: SessionId, request: Request) -> None:
 
 async def _stream(session: LiveSession, after: int) -> AsyncIterator[bytes]:
     try:
-        async for number, event in session.events(after, _HEARTBEAT_SECONDS):
+        async for number, event in session.events(after, HEARTBEAT_SECONDS):
             if event:
                 yield format_sse_event(data_str=_json(event), id=str(number))
             else:

@@ -60,10 +60,7 @@ async def translate(request: Request) -> JSONResponse:
     sent = await read_parameters(request)
     if sent.is_list("text"):
         raise InvalidRequest("`text` must be one string; /translate/batch accepts a list")
-    text = sent.text("text")
-    if text is None:
-        raise InvalidRequest("`text` is required")
-    [result] = await _translate(request, sent, [text])
+    [result] = await _translate(request, sent, [sent.required_text("text")])
     return JSONResponse({"result": result})
 
 
@@ -91,9 +88,7 @@ async def detect(request: Request) -> JSONResponse:
     Answers also at `/detect`, recognised by `text`.
     """
     sent = await read_parameters(request)
-    text = sent.text("text")
-    if text is None:
-        raise InvalidRequest("`text` is required")
+    text = sent.required_text("text")
     try:
         minimum = sent.number("minConfidence") or 0.0
     except ValueError as error:

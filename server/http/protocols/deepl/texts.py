@@ -1,4 +1,4 @@
-"""DeepL-compatible routes for texts and usage."""
+"""DeepL-compatible protocol: texts and usage; its other routes are in the modules beside this one."""
 
 import re
 from typing import Literal
@@ -6,6 +6,7 @@ from typing import Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
+from server.http.protocols.deepl import documents, glossaries, languages, memories
 from server.http.protocols.deepl.fields import (
     DEEPL,
     formality_of,
@@ -18,6 +19,7 @@ from server.http.protocols.deepl.fields import (
     target_tag,
     warn_of_ignored,
 )
+from server.http.protocols.protocol import Protocol
 from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.requests.translation_call import run_translation
 from server.http.responses.examples import answers
@@ -43,7 +45,7 @@ _QUALITY_BEAMS = 4  # minimum with model_type quality_optimized
 
 _NOT_WELL_FORMED = "not well-formed XML"  # in the message of an error
 _SPLITTINGS = ("0", "1", "nonewlines")
-# Fields beside those of `TranslateFields` that have an effect, or need none.
+# Fields besides those of `TranslateFields` that have an effect, or need none.
 _OTHER_FIELDS = (
     "auth_key", "enable_beta_languages", "ignore_tags", "model_type", "non_splitting_tags", "outline_detection",
     "show_billed_characters", "splitting_tags",
@@ -232,3 +234,26 @@ def _answer(
             }
         )
     return {"translations": translations}
+
+
+DEEPL_PROTOCOL = Protocol(
+    name="deepl",
+    routers=(router, languages.router, documents.router, glossaries.router, memories.router),
+    error_format=DEEPL,
+    paths=("/v2/", "/v3/"),
+    upload_paths=(documents.PATH,),
+    # The progress and the content of a document are POST requests.
+    engine_free_paths=(
+        f"{documents.PATH}/",
+        "/v2/glossaries",
+        "/v3/glossaries",
+        memories.PATH,
+        f"{memories.PATH}/",
+        "/v2/languages",
+        "/v3/languages",
+        "/v2/usage",
+    ),
+    open_paths=(memories.UPLOAD_PATH, memories.DOWNLOAD_PATH),  # their addresses have keys of their own
+    raw_upload_paths=(memories.UPLOAD_PATH,),
+    key_parameter="auth_key",
+)

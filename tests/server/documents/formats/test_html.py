@@ -86,6 +86,7 @@ def test_all_but_the_text_stays_byte_for_byte(pieces: list[str]) -> None:
         "<select><option value=a>the sea<option>the sea</select><button>the sea</button><button>the sea</button>",
         "<p>the sea</p><script>var a = '{{'; b = \"<p>not this</p>\";</script><p>the sea }}</p>",
         "<pre>the sea   the sea\n   the sea\t\tthe sea\n</pre><pre><code>not this</code></pre>",
+        "<p>x > y & z &copy; the sea</p>",
         "<p>x <code>not this <p>the sea <b>the sea</b>",
         "<ul><li translate=no>not this<li>the sea</ul><p>the sea",
         "<p>{n, plural, =0 {the sea} other {{{n}} the sea}}</p>",
