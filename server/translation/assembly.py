@@ -12,7 +12,7 @@ from server.interface.decoding_options import DetailOptions
 from server.interface.interruption import checkpoint
 from server.interface.request import FinishReason, Hypothesis, TokenIds
 from server.text.joining import between
-from server.text.protection.masked_sentence import Strategy, Restored
+from server.text.protection.masked_sentence import Restored, Strategy
 from server.text.protection.tag_placement import Block, render
 from server.text.readers.units import Unit
 from server.text.spans import SpanKind
