@@ -47,6 +47,11 @@ def serve(context: typer.Context) -> None:
     """Serve models over HTTP."""
     # The first process of a container receives only signals with a handler, and loading takes seconds.
     signal.signal(signal.SIGTERM, _exit_at_once)
+    gc.disable()  # until the models are loaded: nearly all objects stay, and collections would visit them in vain
+    from server.workers.forkserver import start_forkserver
+
+    # It imports the engine while this process imports the rest; without settings yet, which nearly always need it.
+    start_forkserver()
     from pydantic import ValidationError
 
     from server.cli.settings_flags import names_and_settings
@@ -64,11 +69,6 @@ def serve(context: typer.Context) -> None:
             folders = pull_models(names, PullOptions(precision))
             listed = settings.model if "model" in settings.model_fields_set else []
             settings = settings.model_copy(update={"model": [*folders, *listed]})
-    if settings.device == "cpu" and settings.engine_processes is not False:
-        from server.workers.forkserver import start_forkserver
-
-        start_forkserver()
-    gc.disable()  # until the models are loaded: nearly all objects stay, and collections would visit them in vain
     from server.cli.serve import serve as run
 
     with one_line_errors():

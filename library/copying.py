@@ -1,4 +1,5 @@
-"""Kinds of spans that a model copies, and masks that stand for all others. Measured once for each bundle.
+"""Kinds of spans that a model copies, masks that stand for all others, and signs that it loses. Measured once for each
+bundle.
 
 Samples are made by rule, from random syllables and the names of units. They stand in sentences of the data; without
 data in dates and lists of countries, which CLDR has in the source language. None stands alone: a text without
@@ -83,6 +84,12 @@ _FORMS: Final[dict[SpanKind, Sequence[str]]] = {
 }  # fmt: skip
 
 
+# Signs of ordinary texts, which some models have in their vocabulary and have hardly seen.
+_SIGNS: Final = "~^=<>+−·©®™°§€£¥¢±×÷≈≠≤≥←→↑↓†‡•№‰½¼¾µ"
+_MIN_SHARE_OF_SIGNS: Final = 0.6  # of the cases: others are lost
+_BEHIND_SIGNS: Final = ("", " 37", " 1964", "", " 28")
+
+
 @dataclass(frozen=True, slots=True)
 class _Case:
     """A sentence of one pair of languages with what must come back, in its order."""
@@ -127,7 +134,10 @@ def add_copying(bundle: Bundle, report: Callable[[str], None] = lambda _: None) 
 def described(copying: SpanCopying) -> str:
     """Return what a model copies, in one sentence."""
     kinds, masks = ", ".join(copying.copied), " ".join(copying.masks)
-    return f"The model copies {kinds or 'no kind of spans'}; masks of others: {f'`{masks}`' if masks else 'none'}."
+    signs = f" It loses {' '.join(copying.lost_signs)}" if copying.lost_signs else ""
+    return (
+        f"The model copies {kinds or 'no kind of spans'}; masks of others: {f'`{masks}`' if masks else 'none'}.{signs}"
+    )
 
 
 def measured_copying(
@@ -176,7 +186,18 @@ class _Trial:
         for beam_size in _BEAM_SIZES:
             counts = self._returned([case for case in cases if case.names[0] in kinds], beam_size)
             kinds = [kind for kind in kinds if counts.share(kind) >= _MIN_SHARE]
-        return SpanCopying(copied=tuple(kinds), masks=tuple(self._masks()))
+        return SpanCopying(copied=tuple(kinds), masks=tuple(self._masks()), lost_signs=tuple(self._lost_signs()))
+
+    def _lost_signs(self) -> list[str]:
+        """Return the signs that do not come back, by themselves or in front of numbers."""
+        signs = [sign for sign in _SIGNS if self._unknown.all_known(sign)]
+        cases = [
+            self._case([sign], number + place, [sign], SpanKind.SYMBOL, Means.AS_IS, behind)
+            for number, sign in enumerate(signs)
+            for place, behind in list(enumerate(_BEHIND_SIGNS))[:: self._step]
+        ]
+        counts = self._returned(cases, 1)
+        return [sign for sign in signs if counts.tried[sign] and counts.share(sign) < _MIN_SHARE_OF_SIGNS]
 
     def _kind_cases(self) -> Iterator[_Case]:
         """Yield each sample in two of the three places, for large models in one."""
@@ -212,7 +233,15 @@ class _Trial:
         number = place + _PLACES * sum(map(ord, "".join(masks)))  # not the same carrier for all
         return self._case(masks, number, masks, SpanKind.UNKNOWN, Means.MASK)
 
-    def _case(self, parts: Sequence[str], number: int, names: Sequence[str], kind: SpanKind, means: Means) -> _Case:
+    def _case(
+        self,
+        parts: Sequence[str],
+        number: int,
+        names: Sequence[str],
+        kind: SpanKind,
+        means: Means,
+        behind: str = "",
+    ) -> _Case:
         """Return the case of this number: its pair, its carrier and its place follow one another."""
         pair = self._pairs[number % len(self._pairs)]
         carriers = self._carriers[pair]
@@ -220,7 +249,7 @@ class _Trial:
         at = sorted((0, len(elements) // 2, len(elements))[(number + part) % _PLACES] for part in range(len(parts)))
         filled = list(elements)
         for index, place in enumerate(at):
-            filled.insert(index + place, OBJECT)
+            filled.insert(index + place, OBJECT + behind)
         before, *others = join(filled).split(OBJECT)
         text, spans = before, []
         for part, other in zip(parts, others, strict=True):

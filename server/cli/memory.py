@@ -1,4 +1,4 @@
-"""The command `kvasir memory`: import, export, list and back up translation memories."""
+"""The command `kvasir memory`: import, export, list, delete and back up translation memories."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,8 +8,9 @@ import typer
 from server.cli.help_pages import PlainCommand, plain_app
 from server.cli.one_line_errors import one_line_errors
 
-app = plain_app("Import, export, list and back up translation memories. A running server sees changes at once.")
+app = plain_app("Import, export, list, delete and back up translation memories. A running server sees changes at once.")
 
+_Id = Annotated[str, typer.Argument(metavar="ID", help="Id of the memory, from `kvasir memory list`.")]
 _File = Annotated[
     Path,
     typer.Option(
@@ -40,7 +41,7 @@ def import_memory(
 
 @app.command("export", cls=PlainCommand)
 def export_memory(
-    memory_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the memory, from `kvasir memory list`.")],
+    memory_id: _Id,
     output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="File to write: .tmx, .tsv or .po.")],
     file: _File,
     owner: _Owner = "",
@@ -67,6 +68,19 @@ def list_memories(file: _File, owner: _Owner = "") -> None:
         found, _ = MemoryStore(_existing(file)).memories(owner, 0, 1000)
     for each in found:
         typer.echo(f"{each.id}  {each.source} to {', '.join(each.targets)}  {each.num_segments:>9}  {each.name}")
+
+
+@app.command("delete", cls=PlainCommand)
+def delete_memory(memory_id: _Id, file: _File, owner: _Owner = "") -> None:
+    """Delete a translation memory."""
+    from server.memory.jobs import Jobs
+    from server.memory.store import MemoryStore
+
+    with one_line_errors():
+        store = MemoryStore(_existing(file))
+        store.delete(owner, memory_id)
+        Jobs(store).run()
+    typer.echo(f"{memory_id} is deleted")
 
 
 @app.command(cls=PlainCommand)

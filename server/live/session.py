@@ -239,15 +239,15 @@ class LiveSession:
             if not unread:
                 yield position, {}
                 continue
-            position = unread[-1][0]
-            pieces = [piece for _, event in unread for piece in _pieces(event)]
-            if any("committed" in event for _, event in unread):
+            committed = [(number, event) for number, event in unread if "committed" in event]
+            if committed:
+                position = committed[-1][0]
+                pieces = [piece for _, event in committed for piece in _pieces(event)]
                 yield position, {"committed": pieces, **self._latest}
-            for _, event in unread:
-                if "committed" not in event:
-                    yield position, event
-                    if "end" in event:
-                        return
+            for position, event in unread[len(committed) :]:  # nothing is committed after an error or the end
+                yield position, event
+                if "end" in event:
+                    return
 
 
 def committed_text(event: Event) -> str:

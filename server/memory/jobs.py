@@ -115,7 +115,10 @@ class Jobs:
         self._update(job, status="downloaded")
 
     def run(self) -> None:
-        """Do all jobs that wait, in the calling process; another one may be doing them already."""
+        """Do all jobs that wait, in the calling process, and free the space of deleted memories.
+
+        Another process may be doing that already.
+        """
         with (self._folder / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -135,11 +138,12 @@ class Jobs:
                     (self._import if job.operation == "import" else self._export)(job)
                 except (KvasirError, OSError, MemoryError) as error:
                     self._fail(job, error)
+            self._store.purge()
 
     @property
     def has_work(self) -> bool:
-        """Whether jobs wait."""
-        return self._next() is not None
+        """Whether jobs wait, or segments of deleted memories."""
+        return self._next() is not None or self._store.has_deleted
 
     def _import(self, job: Job) -> None:
         path = self.path(job)
@@ -163,7 +167,7 @@ class Jobs:
         while batch := list(islice(entries, _BATCH)):
             valid = [pair for pair in batch if pair is not None and problem_of(pair) is None]
             with self._store.transaction():
-                self._store.add(memory, valid, str(job.options.get("author") or job.owner) or None)
+                self._store.add(memory, valid, job.owner or None)
                 job = self._update(
                     job, position=job.position + len(batch), skipped=job.skipped + len(batch) - len(valid), starts=0
                 )

@@ -220,11 +220,11 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
         rf"(?<![{_LATIN}.-])(?:(?:[^\W{_UNSPACED}]|-){{2,255}}+(?:\.[\w-]{{1,64}}+)*?|[A-Za-z](?!\.[ch]{_END}))\.(?i:{_EXTENSION})(?!\.?[{_LATIN}])"
         rf"|(?<![{_LATIN}.])\.(?:[a-z]++(?:[-_][a-z\d]++)++|env|git[a-z]*|[a-z]{{2,}}(?:rc|ignore)|htaccess|{_EXTENSION}){_END}(?!\.\w)",
     ),
-    # @name @scope/package #topic; letters of a script without blanks are part of a topic only
+    # @name @scope/package #topic owner/name#12; letters of a script without blanks are part of a topic only
     (
         SpanKind.NAME,
         "@ #",
-        rf"(?<![{_LATIN}/&@#])(?:@(?=[A-Za-z_])[{_LATIN}]++(?:(?:\.|{_HYPHEN}|@)[{_LATIN}]++)*+(?:/[a-z\d][a-z\d._-]*[a-z\d])?"
+        rf"(?<![{_LATIN}/.@-])[A-Za-z\d][\w.-]{{0,63}}+/[\w.-]{{1,63}}+#\d{{1,9}}+{_END}|(?<![{_LATIN}/&@#])(?:@(?=[A-Za-z_])[{_LATIN}]++(?:(?:\.|{_HYPHEN}|@)[{_LATIN}]++)*+(?:/[a-z\d][a-z\d._-]*[a-z\d])?"
         rf"|[@#](?=\d*+[\p{{L}}_])[\p{{L}}\p{{M}}\d_]++(?:(?:\.|{_HYPHEN})[\p{{L}}\d_]++)*+)",
     ),
     # max_length C++ C# .NET f() t('x') a::b

@@ -106,7 +106,9 @@ def _translation(text: SegmentedText, source: str, request: TranslationRequest, 
         memory=()
         if request.memory is None
         else tuple(
-            SentenceMemory(each.written, each.memory) for each in sentences if any(map(str.isalpha, each.written))
+            SentenceMemory(each.written, each.translation, each.memory)
+            for each in sentences
+            if any(map(str.isalpha, each.written))
         ),
     )
 

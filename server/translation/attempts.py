@@ -38,8 +38,8 @@ from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.engine_requests import Part, SentenceEncoder
 from server.translation.execution import all_or_none
 from server.translation.formality_choice import Answers, FormalityChoice
-from server.translation.memory_prefix import scoring_requests, set_prefixes
 from server.translation.reading import Job, SegmentedTexts, Sentence
+from server.translation.remembered import note_readings, reading_requests
 from server.translation.repairs import Repairs, may_have_parts
 from server.translation.repairs import parts as parts_of
 from server.translation.submission import Submission
@@ -100,7 +100,7 @@ class Attempts:
         size = BLOCK_SENTENCES if self._output.has_followed_texts else max(len(sentences), 1)
         blocks = [sentences[start : start + size] for start in range(0, len(sentences), size)]
         if self._request.memory is not None:
-            await self._set_prefixes(sentences)
+            await self._read_remembered(sentences)
         encoded = await self._texts.run(self._encode_all, blocks)
         self._output.encoded()
         if len(blocks) > 1:
@@ -116,12 +116,12 @@ class Attempts:
 
     # The first attempt
 
-    async def _set_prefixes(self, sentences: Sequence[Sentence]) -> None:
-        """Let translations begin as those of similar sentences in the translation memory do."""
-        scored = await self._texts.run(scoring_requests, sentences, self._encoder, self._tokenizer)
-        if scored:
-            completions = await self._submission.submit([each for _, *both in scored for each in both])
-            await self._texts.run(set_prefixes, scored, completions, self._tokenizer)
+    async def _read_remembered(self, sentences: Sequence[Sentence]) -> None:
+        """Let the model read translations of the memory: similar ones to begin with, and equal ones to place tags."""
+        read = await self._texts.run(reading_requests, sentences, self._encoder, self._tokenizer)
+        if read:
+            completions = await self._submission.submit([each for _, requests in read for each in requests])
+            await self._texts.run(note_readings, read, completions, self._encoder, self._tokenizer)
             self._submission.next_round()
 
     def _encode_all(self, blocks: Sequence[Sequence[Sentence]]) -> list[list[Request]]:
@@ -147,7 +147,7 @@ class Attempts:
         if not any(map(str.isalpha, unit.masked(" ", start, end) if unit.protected else unit.text[start:end])):
             return (unchanged(unit, (start, end)),)
         if sentence.memory is not None and sentence.memory.is_exact:
-            return (replaced(unit, (start, end), sentence.memory.target),)
+            return (replaced(unit, (start, end), sentence.memory.target, sentence.attention),)
         if (parts := self._only_term(sentence)) is not None:
             return parts
         spans = unit.protected_in(start, end) if unit.protected else ()
@@ -544,7 +544,7 @@ def copying_of(config: BundleConfig, tokenizer: Tokenizer) -> SpanCopying:
         return tokenizer.unknown_token not in (*tokens, *tokenizer.encode(mask)) and tokenizer.decode(tokens) == mask
 
     copying = config.copying or _UNMEASURED
-    return SpanCopying(copied=copying.copied, masks=tuple(filter(is_written, copying.masks)))
+    return copying.model_copy(update={"masks": tuple(filter(is_written, copying.masks))})
 
 
 def _num_differences(numbers: NumberCheck | None) -> int:

@@ -364,8 +364,7 @@ class SentenceEncoder(RequestBuilder):
         terms = () if self._glossary is None else self._glossary.target_terms(part.sentence.text)
         params = self._resolver.resolve(part.text, len(source), (*terms, *part.required), part.goes_on)
         if part.sentence.needs_attention and not params.return_attention:
-            layer = max(self._shapes.num_decoder_layers - 2, 0)  # its attention is clearer than that of the last one
-            params = replace(params, return_attention=True, alignment_layer=layer)
+            params = self.attending(params)
         if _returns_beams(params):
             if self._has_formality:
                 params = _with_beams(params, min(max(params.beam_size, _MIN_BEAMS), self._max_beam_size))
@@ -383,6 +382,11 @@ class SentenceEncoder(RequestBuilder):
         if part.suppressed:
             params = replace(params, suppress_phrases=(*params.suppress_phrases, *part.suppressed))
         return Job(part.sentence, self.request(source, first_in_prefix(params, self._shapes)))
+
+    def attending(self, params: SentenceParams) -> SentenceParams:
+        """Return parameters with which attention is recorded."""
+        layer = max(self._shapes.num_decoder_layers - 2, 0)  # its attention is clearer than that of the last one
+        return replace(params, return_attention=True, alignment_layer=layer)
 
     def forced(self, text: str, target: Sequence[int], params: SentenceParams) -> Request | None:
         """Return the request that scores a translation of a text; None if one is too long for the model."""

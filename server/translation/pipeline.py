@@ -40,7 +40,9 @@ class Pipeline:
         self._tokenizer = open_tokenizer(engine.bundle)
         self._config = engine.bundle.config
         self._copying = copying_of(self._config, self._tokenizer)
-        self._reader = TextReader(self._tokenizer, self._config.shapes, inline_characters)
+        languages = (*self._config.source_languages, *self._config.target_languages)
+        shapes, lost_signs = self._config.shapes, self._copying.lost_signs
+        self._reader = TextReader(self._tokenizer, shapes, languages, inline_characters, lost_signs)
         self.scorer = Scorer(engine, limits, self._tokenizer, clock)
         self.embedder = Embedder(engine, limits, self._tokenizer, clock)
         self.generator = Generator(engine, limits, self._tokenizer, clock)

@@ -220,9 +220,13 @@ MemoryUse = Literal["exact", "fuzzy", "none"]
 
 @dataclass(frozen=True, slots=True)
 class SentenceMemory:
-    """What a translation memory had for a sentence: its translation, one of a similar sentence, or nothing."""
+    """What a translation memory had for a sentence: its translation, one of a similar sentence, or nothing.
+
+    `translation` is that of the answer.
+    """
 
     text: str
+    translation: str
     match: MemoryMatch | None
 
     @property

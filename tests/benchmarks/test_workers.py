@@ -6,7 +6,7 @@ import pytest
 from benchmarks.engines.results import ratio_of
 from benchmarks.paths import ROOT
 from benchmarks.workers.process import Worker, WorkerFailed
-from benchmarks.workloads import OPUS_VOCAB_SIZE, forced_workload, read_lines, text_workload
+from benchmarks.workloads import text_workload
 from bundle.loading import Bundle, load_bundle
 from server.text.tokenizers.registry import open_tokenizer
 
@@ -42,11 +42,6 @@ def test_a_worker_that_cannot_start_reports_the_reason(tmp_path: Path) -> None:
         Worker([sys.executable, "-m", "benchmarks.workers.no_such_worker"], tmp_path / "worker.log")
 
 
-def test_a_worker_without_an_answer_is_ended_after_the_timeout(tmp_path: Path) -> None:
-    with pytest.raises(WorkerFailed, match="no answer within"):
-        Worker([sys.executable, "-c", "input()"], tmp_path / "worker.log", timeout_seconds=0.2)
-
-
 def test_sentences_longer_than_the_model_are_cut_before_their_end(bundle: Bundle, tmp_path: Path) -> None:
     file = tmp_path / "long.tsv"
     file.write_text("dog " * 50 + "\tHund\n", "utf-8")
@@ -56,21 +51,3 @@ def test_sentences_longer_than_the_model_are_cut_before_their_end(bundle: Bundle
     assert source[-1] == bundle.config.special_tokens.end_of_sequence
     assert workload.sentences_at_once == 32
     assert workload.length_penalty == 0.0
-
-
-def test_a_line_separator_of_unicode_ends_no_line(bundle: Bundle, tmp_path: Path) -> None:
-    file = tmp_path / "separated.tsv"
-    file.write_text("Good \u2028 morning.\tGuten Morgen.\nWhere is Anna?\tWo ist\x85 Anna?\n", "utf-8")
-    workload = text_workload("en-de", open_tokenizer(bundle), file, None, "greedy", 256, "de")
-    assert workload.references == ["Guten Morgen.", "Wo ist\x85 Anna?"]
-    assert len(workload.sources) == 2
-    assert read_lines(file, 1) == ["Good \u2028 morning.\tGuten Morgen."]
-
-
-def test_forced_workloads_repeat_and_hold_text_tokens_only() -> None:
-    workload = forced_workload("opus-size", OPUS_VOCAB_SIZE, 50, 24, "beam4")
-    assert workload == forced_workload("opus-size", OPUS_VOCAB_SIZE, 50, 24, "beam4")
-    assert {source[-1] for source in workload.sources} == {0}
-    inner = {token for source in workload.sources for token in source[:-1]}
-    assert 2 <= min(inner) <= max(inner) < OPUS_VOCAB_SIZE - 1
-    assert len(workload.sample(10).sources) == 10

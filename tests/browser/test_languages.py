@@ -72,13 +72,6 @@ def test_the_target_leaves_the_language_of_the_text_visibly(
     assert visit.evaluate("window.flashed")
 
 
-def test_the_target_follows_a_text_that_changes_its_language(first_visit: Visit) -> None:
-    for text, target in ((QUESTION, "de"), (ANSWER, "en"), (QUESTION, "de")):
-        first_visit.paste(text)
-        first_visit.until(lambda: first_visit.is_settled)
-        assert first_visit.chosen("target-language") == target
-
-
 def test_a_target_that_the_user_insists_on_stays(first_visit: Visit) -> None:
     first_visit.paste(QUESTION)
     first_visit.until(lambda: first_visit.is_settled)

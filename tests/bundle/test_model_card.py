@@ -46,11 +46,6 @@ def test_purpose_and_figures_of_the_precision_are_read(tmp_path: Path, line_end:
     assert [each.bleu for each in read_card(tmp_path, "float32").quality] == [41.9]
 
 
-def test_a_demonstration_model_is_marked_as_one(tmp_path: Path) -> None:
-    card = _read(tmp_path, "# x\n\n**Demonstration model:** for greetings.")
-    assert card == ModelCard(is_demonstration=True, purpose="for greetings.")
-
-
 @pytest.mark.parametrize("text", ["", "# x\n\nA model for letters.", "| data |\n|---|", "|\n|||\n"])
 def test_a_card_without_statements_states_nothing(tmp_path: Path, text: str) -> None:
     assert _read(tmp_path, text) == ModelCard()

@@ -93,9 +93,3 @@ def test_attention_is_a_matrix_of_weights_and_alternatives_begin_with_the_chosen
     firsts = [best[0]["token"] for best in sentence["token_alternatives"]]
     assert firsts == sentence["target_tokens"]
     assert all(best[0]["score"] >= best[1]["score"] >= best[2]["score"] for best in sentence["token_alternatives"])
-
-
-def test_metrics_count_what_was_scored(client: TestClient) -> None:
-    client.post("/v1/score", json={"text": ["Tea.", "Good morning."], "translation": ["Tee.", "Guten Morgen."]})
-    exposition = client.get("/metrics").text
-    assert 'endpoint="/v1/score"' in exposition

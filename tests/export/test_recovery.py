@@ -12,12 +12,9 @@ import torch
 from onnx import numpy_helper
 
 from bundle.loading import Bundle, load_bundle, record_file, save_manifest
-from bundle.manifest import BundleError
 from bundle.shortlist import Shortlist
-from export.checks import ExportError
 from export.exporter import export_bundle
-from export.recovery import export_checkpoint, read_bundle
-from model.checkpoints.checkpoint import CheckpointError
+from export.recovery import export_checkpoint
 from model.families.registry import read_checkpoint
 from tests.export.tiny_checkpoint import write_checkpoint
 from tests.model.families.marian.random_files import MarianShape, write_random_model
@@ -31,11 +28,16 @@ def _constants(bundle: Path, graph: str) -> dict[str, np.ndarray]:
     return {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
 
 
-def _changed(bundle: Bundle, folder: Path, **values: object) -> Path:
-    shutil.copytree(bundle.path, folder)
-    manifest = folder / "bundle.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text("utf-8")) | values), "utf-8")
-    return folder
+def _assert_equal_constants(first: Bundle, second: Bundle) -> None:
+    for graph in ("encoder", "decoder"):
+        before, after = (_constants(bundle.path, graph) for bundle in (first, second))
+        assert before.keys() == after.keys()
+        assert sum(array.dtype == np.int8 for array in before.values()) > 5
+        for name, array in before.items():
+            if array.dtype == np.float32:
+                np.testing.assert_allclose(array, after[name], rtol=3e-7, err_msg=name)
+            else:
+                np.testing.assert_array_equal(array, after[name], err_msg=name)
 
 
 def test_a_float32_bundle_has_exactly_the_weights_of_its_checkpoint(
@@ -55,15 +57,7 @@ def test_an_int8_bundle_is_the_same_after_a_checkpoint_and_another_export(int8_b
     export_checkpoint(int8_bundle.path, tmp_path / "back", lines.append)
     assert any("roundings remain" in line for line in lines)
     again = export_bundle(tmp_path / "back", tmp_path / "again", "int8")
-    for graph in ("encoder", "decoder"):
-        before, after = (_constants(bundle.path, graph) for bundle in (int8_bundle, again))
-        assert before.keys() == after.keys()
-        assert sum(array.dtype == np.int8 for array in before.values()) > 5
-        for name, array in before.items():
-            if array.dtype == np.float32:
-                np.testing.assert_allclose(array, after[name], rtol=3e-7, err_msg=name)
-            else:
-                np.testing.assert_array_equal(array, after[name], err_msg=name)
+    _assert_equal_constants(int8_bundle, again)
 
 
 def test_two_vocabularies_relu_and_other_decoder_sizes_are_found_in_the_graphs(tmp_path: Path) -> None:
@@ -88,34 +82,9 @@ def test_two_vocabularies_relu_and_other_decoder_sizes_are_found_in_the_graphs(t
             assert float((weight - after.weights[name]).abs().max()) <= 0.02 * float(weight.abs().max()), name
 
 
-def test_a_bundle_of_another_family_is_rejected(float32_bundle: Bundle, tmp_path: Path) -> None:
-    provenance = json.loads((float32_bundle.path / "bundle.json").read_text("utf-8"))["provenance"]
-    other = _changed(
-        float32_bundle, tmp_path / "t5", tokenizer={"kind": "tokenizer.json"}, provenance=provenance | {"family": "t5"}
-    )
-    with pytest.raises(CheckpointError, match=r"only bundles of Marian models .* family t5 with a tokenizer of kind"):
-        read_bundle(other)
-
-
-def test_an_older_bundle_is_rejected(float32_bundle: Bundle, tmp_path: Path) -> None:
-    older = _changed(float32_bundle, tmp_path / "older", format_version=3)
-    with pytest.raises(BundleError, match=r"must have format version 4\. Given: 3; export it again"):
-        export_checkpoint(older, tmp_path / "back")
-    with pytest.raises(CheckpointError, match=r"from format version 4\. Given: 3; export it again"):
-        read_bundle(older)
-
-
-def test_weights_that_have_changed_are_rejected(float32_bundle: Bundle, tmp_path: Path) -> None:
-    damaged = _changed(float32_bundle, tmp_path / "damaged")
-    decoder = damaged / "decoder.onnx"
-    decoder.write_bytes(decoder.read_bytes()[:-1] + b"x")
-    with pytest.raises(CheckpointError, match=r"decoder\.onnx: its SHA-256 differs"):
-        read_bundle(damaged)
-
-
 def test_a_graph_that_computes_something_else_is_rejected(float32_bundle: Bundle, tmp_path: Path) -> None:
     """Its weights have the right names and sizes, so only a comparison of outputs finds it."""
-    folder = _changed(float32_bundle, tmp_path / "other")
+    folder = Path(shutil.copytree(float32_bundle.path, tmp_path / "other"))
     model = onnx.load(folder / "encoder.onnx")
     for node in model.graph.node:
         if node.op_type == "GroupQueryAttention":
@@ -131,12 +100,6 @@ def test_a_graph_that_computes_something_else_is_rejected(float32_bundle: Bundle
     assert not (tmp_path / "back").exists()
 
 
-def test_a_folder_with_files_is_not_overwritten(float32_bundle: Bundle, tmp_path: Path) -> None:
-    (tmp_path / "note").touch()
-    with pytest.raises(ExportError, match="is not empty, it contains"):
-        export_checkpoint(float32_bundle.path, tmp_path)
-
-
 def _write(folder: Path, shape: MarianShape) -> Path:
     write_random_model(folder, shape)
     (folder / "metadata.json").write_text('{"sourceLanguage": "en", "targetLanguage": "de"}')
@@ -144,9 +107,8 @@ def _write(folder: Path, shape: MarianShape) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("tied", ["all", "output"])
-def test_a_float32_bundle_has_the_weights_of_its_checkpoint(tmp_path: Path, tied: str) -> None:
-    folder = _write(tmp_path / "model", replace(_SHAPE, tied=tied, has_two_vocabularies=tied != "all"))
+def test_a_recurrent_float32_bundle_has_the_weights_of_its_checkpoint(tmp_path: Path) -> None:
+    folder = _write(tmp_path / "model", replace(_SHAPE, tied="output", has_two_vocabularies=True))
     export_bundle(folder, tmp_path / "bundle", "float32")
     export_checkpoint(tmp_path / "bundle", tmp_path / "back")
     before, after = read_checkpoint(folder), read_checkpoint(tmp_path / "back")
@@ -158,7 +120,7 @@ def test_a_float32_bundle_has_the_weights_of_its_checkpoint(tmp_path: Path, tied
     assert after.shortlist.read_bytes() == before.shortlist.read_bytes()
     for name, weight in before.weights.items():
         # A table of its own is multiplied by the square root of its width in the graph, and divided again.
-        is_rescaled = tied != "all" and name == "encoder.embedding.weight"
+        is_rescaled = name == "encoder.embedding.weight"
         torch.testing.assert_close(after.weights[name], weight, rtol=3e-7 if is_rescaled else 0, atol=0)
 
 
@@ -168,14 +130,4 @@ def test_a_recurrent_int8_bundle_is_the_same_after_a_checkpoint_and_another_expo
     export_checkpoint(first.path, tmp_path / "back", lines.append)
     assert any("roundings remain" in line for line in lines)
     again = export_bundle(tmp_path / "back", tmp_path / "again", "int8")
-    for graph in ("encoder.onnx", "decoder.onnx"):
-        before, after = (
-            {each.name: numpy_helper.to_array(each) for each in onnx.load(bundle.file(graph)).graph.initializer}
-            for bundle in (first, again)
-        )
-        assert before.keys() == after.keys()
-        for name, array in before.items():
-            if array.dtype == np.float32:
-                np.testing.assert_allclose(array, after[name], rtol=3e-7, err_msg=name)
-            else:
-                np.testing.assert_array_equal(array, after[name], err_msg=name)
+    _assert_equal_constants(first, again)

@@ -5,7 +5,6 @@ import pytest
 from numpy.typing import NDArray
 
 from kernels import candidates as module
-from kernels import shared_library
 from kernels.candidates import StepCandidates, top_k
 
 
@@ -36,17 +35,6 @@ def test_the_best_tokens_are_those_of_a_sort_and_of_equals_the_smaller(
         expected = np.argsort(-possible, axis=1, kind="stable")[:, :num_best]
         np.testing.assert_array_equal(tokens, expected)
         assert best.tobytes() == np.take_along_axis(possible, expected, axis=1).tobytes()
-
-
-def test_rows_of_any_layout_are_read() -> None:
-    scores = np.random.default_rng(1).normal(size=(40, 6)).astype(np.float32)
-    for view in (scores.T, scores[::2], scores[:, 1:4]):
-        np.testing.assert_array_equal(top_k(view, 3)[0], top_k(view.copy(), 3)[0])
-
-
-def test_a_library_of_older_sources_is_not_used() -> None:
-    assert shared_library.load(kvasir_top_k=(None,), kvasir_of_newer_sources=(None,)) is None
-    assert shared_library.load(kvasir_top_k=(None,)) is not None or not shared_library.FILE.exists()
 
 
 def test_native_candidates_are_those_of_numpy_bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,10 @@ import os
 import numpy as np
 import pytest
 
-from export.int8 import operators
 from tests.kernels.batches import MAKERS, Sizes
-from tests.kernels.operator_sessions import Arrays, OneOperator
+from tests.kernels.operator_sessions import OneOperator
 
-NUM_SHAPES = int(os.environ.get("NUM_SHAPES", "25"))
+NUM_SHAPES = int(os.environ.get("NUM_SHAPES", "12"))
 
 pytestmark = pytest.mark.usefixtures("instruction_set")
 
@@ -44,20 +43,5 @@ def test_rows_of_any_shape_are_the_same_alone_and_in_a_batch(maker: str) -> None
             alone = operator.run(batch.of([row]))
             for name, array in together.items():
                 assert array[[row]].tobytes() == alone[name].tobytes(), (sizes, name)
-
-
-@pytest.mark.parametrize("kind", [operators.LINEAR, operators.LINEAR_RELU])
-def test_sizes_that_do_not_fit_together_are_refused(kind: str) -> None:
-    numbers = np.random.default_rng(1)
-    operator = OneOperator(kind, {"zero_point": 128, "levels": 127.0})
-    for _ in range(NUM_SHAPES):
-        inputs, outputs, rows = int(numbers.integers(1, 20)) * 4, int(numbers.integers(1, 100)), 3
-        wrong: Arrays = {
-            "hidden": numbers.standard_normal((rows, inputs)).astype(np.float32),
-            "weight": numbers.integers(-8, 8, (outputs + 1, inputs + 4)).astype(np.int8),
-            "scales": np.ones(outputs, np.float32),
-            "sums": np.zeros(outputs, np.int32),
-            "bias": np.zeros(outputs, np.float32),
-        }
-        with pytest.raises(Exception, match=r"Linear|dimension|size|shape|sizes|elements"):
-            operator.run(wrong)
+        for name, array in operator.run(batch.of([])).items():
+            assert array.shape == (0, *together[name].shape[1:]), (sizes, name)

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from export.int8 import operators
 from tests.kernels.arithmetic import Doubles, Floats, Matrix, normalized, random_rows
@@ -20,7 +18,7 @@ KINDS = {
 }
 # On both sides of what is multiplied together: 64 columns of 4 inputs, 4 or 6 rows; in tiles, 64 inputs, 16 or 32 rows.
 # Fewer than 4 and fewer than 16 rows have loops of their own with AVX2.
-NUM_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 15, 16, 17, 31, 32, 33, 39, 48)
+NUM_ROWS = (1, 3, 4, 5, 6, 7, 12, 15, 16, 17, 33)
 SIZES = [(inputs, outputs) for inputs in (4, 8, 36, 64, 256) for outputs in (1, 5, 63, 64, 65, 100)]
 
 pytestmark = pytest.mark.usefixtures("instruction_set")
@@ -138,12 +136,6 @@ def test_rows_of_zeros_give_exactly_the_bias() -> None:
     assert (found[[0, 5, 12]] == matrix.bias).all()
 
 
-def test_no_rows_give_no_rows() -> None:
-    matrix = Matrix.random(np.random.default_rng(4), 8, 5)
-    found = OneOperator(operators.LINEAR, SIGNED).run(matrix.inputs(np.zeros((0, 8), np.float32)))["output"]
-    assert found.shape == (0, 5)
-
-
 @pytest.mark.parametrize("size", [1e30, 1e-30])
 def test_huge_and_tiny_rows_are_multiplied_like_any_other(size: float) -> None:
     random = np.random.default_rng(5)
@@ -153,29 +145,3 @@ def test_huge_and_tiny_rows_are_multiplied_like_any_other(size: float) -> None:
     hidden[3] = random.standard_normal(36)
     found = OneOperator(operators.LINEAR, SIGNED).run(matrix.inputs(hidden))["output"].astype(np.float64)
     np.testing.assert_allclose(found, matrix.product(hidden), rtol=1e-5, atol=1e-6 * min(size, 1.0))
-
-
-def test_a_row_too_tiny_to_be_divided_by_gives_the_bias() -> None:
-    matrix = Matrix.random(np.random.default_rng(6), 8, 5)
-    hidden = np.full((2, 8), 1e-40, np.float32)
-    found = OneOperator(operators.LINEAR, SIGNED).run(matrix.inputs(hidden))["output"]
-    np.testing.assert_array_equal(found, [matrix.bias, matrix.bias])
-
-
-def test_leading_dimensions_stay_as_they_are() -> None:
-    random, operator = np.random.default_rng(7), OneOperator(operators.LINEAR, SIGNED)
-    matrix, hidden = Matrix.random(random, 8, 5), random_rows(random, 12, 8)
-    flat = operator.run(matrix.inputs(hidden))["output"]
-    deep = operator.run(matrix.inputs(hidden.reshape(3, 4, 8)))["output"]
-    assert deep.shape == (3, 4, 5)
-    assert np.array_equal(deep.reshape(12, 5), flat)
-
-
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
-@given(rows=st.integers(1, 20), quads=st.integers(1, 20), outputs=st.integers(1, 200), seed=st.integers(0, 99))
-def test_any_size_at_all_equals_numpy(rows: int, quads: int, outputs: int, seed: int) -> None:
-    random = np.random.default_rng(seed)
-    matrix = Matrix.random(random, 4 * quads, outputs)
-    given_inputs = matrix.inputs(random_rows(random, rows, 4 * quads))
-    found = OneOperator(operators.LINEAR, SIGNED).run(given_inputs)["output"]
-    _assert_close(found.astype(np.float64), _expected(operators.LINEAR, matrix, given_inputs))

@@ -1,6 +1,5 @@
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import onnxruntime as ort
@@ -19,11 +18,6 @@ HASWELL_AND_BROADWELL = (60, 61, 63, 69, 70, 71, 79, 86)
 UNKNOWN = "one of amx, avx512vnni, avxvnni, avx2one, avx2, i8mm, dotprod, portable, off. Given: mmx"
 
 
-def test_the_operators_were_built() -> None:
-    assert binary.FILE.exists(), "`pip install -v -e .` says why not"
-    assert "portable" in INSTRUCTION_SETS
-
-
 @pytest.mark.parametrize("setting", [None, ""])
 def test_the_best_instruction_set_is_the_default(setting: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(SETTING, raising=False)
@@ -39,23 +33,6 @@ def _has_one_multiplier() -> bool:
     numbers = dict(re.findall(r"(cpu family|model)\s*: (\d+)", Path("/proc/cpuinfo").read_text("ascii")))
     family, model = int(numbers["cpu family"]), int(numbers["model"])
     return family in AMD_TO_ZEN_2 or (family == 6 and model in HASWELL_AND_BROADWELL)
-
-
-def test_portable_kernels_run_only_where_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def kvasir_kernels_name() -> bytes:
-        return b"portable"
-
-    monkeypatch.setattr(binary, "load", lambda: SimpleNamespace(kvasir_kernels_name=kvasir_kernels_name))
-    monkeypatch.delenv(SETTING, raising=False)
-    assert running_kernels() == ONNX_RUNTIME
-    monkeypatch.setenv(SETTING, "portable")
-    assert running_kernels() == "portable"
-
-
-@pytest.mark.parametrize("name", INSTRUCTION_SETS)
-def test_another_one_can_be_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(SETTING, name)
-    assert running_kernels() == name
 
 
 def test_a_name_that_does_not_exist_is_refused_with_those_that_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,13 +53,6 @@ def test_without_the_library_onnx_runtime_does_the_work(tmp_path: Path, monkeypa
     monkeypatch.setattr(binary, "FILE", tmp_path / "libkvasir.so")
     assert running_kernels() == ONNX_RUNTIME
     assert not _refuses_a_width_of_three()
-
-
-def test_naming_kernels_that_were_not_built_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(SETTING, "portable")
-    monkeypatch.setattr(binary, "FILE", tmp_path / "libkvasir.so")
-    with pytest.raises(KernelsUnavailable, match=r"libkvasir\.so was not built"):
-        running_kernels()
 
 
 def test_registered_sessions_run_the_native_operators(monkeypatch: pytest.MonkeyPatch) -> None:

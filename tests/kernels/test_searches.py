@@ -1,8 +1,5 @@
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from kernels import cache_rows as rows
 from kernels import searches as beams
@@ -10,51 +7,6 @@ from kernels.cache_rows import children_in_rows
 from kernels.searches import NEVER, RunningBeams
 
 _END = 3
-_MAX_TOKENS = 9
-
-
-def _native_and_numpy(monkeypatch: pytest.MonkeyPatch, run: Callable[[], object]) -> tuple[object, object]:
-    native = run()
-    with monkeypatch.context() as without:
-        without.setattr(beams, "_library", None)
-        without.setattr(rows, "_library", None)
-        return native, run()
-
-
-def _candidates(random: np.random.Generator, num: int, beam_size: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Few different numbers, so that many sums are equal, and some that are none."""
-    shape = (num, beam_size, 2 * beam_size)
-    log_probs = -random.integers(0, 5, shape).astype(np.float32) / np.float32(2)
-    log_probs[random.random(shape) < 0.05] = -np.inf
-    log_probs[random.random(shape) < 0.02] = np.nan
-    return random.integers(0, 6, shape), log_probs
-
-
-def _nan_is_nan(numbers: NDArray[np.float32]) -> bytes:
-    return np.where(np.isnan(numbers), np.float32(np.nan), numbers).tobytes()
-
-
-@pytest.mark.parametrize("beam_size", [1, 2, 4, 7])
-def test_a_native_step_is_that_of_numpy_bit_by_bit(beam_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    capacity, num = 6, 5
-
-    def decode() -> list[object]:
-        random = np.random.default_rng(beam_size)
-        running = RunningBeams(capacity, beam_size, _MAX_TOKENS, _END)
-        running.sums[:num, 1:] = NEVER
-        running.max_lengths[:num] = _MAX_TOKENS - np.arange(num)
-        steps: list[object] = []
-        for _ in range(_MAX_TOKENS - num + 1):
-            step = running.advance(*_candidates(random, num, beam_size))
-            steps += [step.tokens.tolist(), step.parents.tolist(), _nan_is_nan(running.sums), running.lengths.tolist()]
-            steps += [running.tokens[place, :, : running.lengths[place]].tolist() for place in range(num)]
-            steps += [(place, tokens.tolist(), float(total)) for place, tokens, total in step.ended]
-            if running.lengths[0] == 3:  # a request leaves
-                running.remove([1], [4])
-        return steps
-
-    native, numpy = _native_and_numpy(monkeypatch, decode)
-    assert native == numpy
 
 
 @pytest.mark.parametrize("is_native", [True, False])
@@ -77,19 +29,6 @@ def test_hypotheses_end_with_the_end_token_or_at_their_limit(is_native: bool, mo
     assert step.parents[0].tolist() == [0, 0]
     assert running.tokens[0, :, 0].tolist() == [5, 4]
     assert running.sums[0].tolist() == [-1.0, -3.0]
-
-
-@pytest.mark.parametrize("beam_size", [1, 2, 5])
-def test_rows_of_children_are_those_of_numpy(beam_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    random = np.random.default_rng(beam_size)
-    own = random.permutation(8 * beam_size).reshape(8, beam_size)
-    parents = random.integers(0, beam_size, (8, beam_size))
-
-    def plan() -> list[list[int]]:
-        return [array.tolist() for array in children_in_rows(own, parents)]
-
-    native, numpy = _native_and_numpy(monkeypatch, plan)
-    assert native == numpy
 
 
 @pytest.mark.parametrize("is_native", [True, False])

@@ -62,7 +62,7 @@ def test_rows_that_share_a_cache_get_the_bits_of_rows_with_copies(head_dim: int)
 @pytest.mark.usefixtures("instruction_set")
 def test_rows_of_any_shape_get_the_bits_of_rows_with_copies() -> None:
     numbers = np.random.default_rng(0)
-    for _ in range(40):
+    for _ in range(15):
         heads, head_dim, cache_len = (int(numbers.integers(1, most + 1)) for most in (16, 256, 60))
         of_caches = {
             cache: (int(numbers.integers(1, 10)), int(numbers.integers(1, cache_len + 1))) for cache in range(4)

@@ -55,11 +55,6 @@ def test_the_function_in_the_graph_computes_the_same() -> None:
         np.testing.assert_allclose(found[: last + 1], expected[: last + 1], rtol=1e-4, atol=1e-5)
 
 
-def test_no_rows_give_no_rows() -> None:
-    inputs = {name: array[:0] for name, array in _inputs(16).items()}
-    assert _operator(16).run(inputs)["output"].shape == (0, SOURCE_LEN, HEADS * 16)
-
-
 @pytest.mark.parametrize("head_dim", [8, 64, 72])
 def test_biased_attention_adds_the_bias_of_each_offset(head_dim: int) -> None:
     inputs = _inputs(head_dim, padding=1.0)
@@ -84,10 +79,3 @@ def test_biased_attention_adds_the_bias_of_each_offset(head_dim: int) -> None:
         np.testing.assert_allclose(native[row, : last + 1], expected, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(function[row, : last + 1], expected, rtol=1e-4, atol=1e-5)
         assert not native[row, last + 1 :].any()
-
-
-def test_a_source_longer_than_the_biases_is_rejected() -> None:
-    attributes = {"num_heads": HEADS, "kv_num_heads": HEADS, "scale": 1.0}
-    biases = np.zeros((HEADS, 2 * SOURCE_LEN - 3), np.float32)
-    with pytest.raises(Exception, match="too few biases"):
-        OneOperator(operators.BIASED_SOURCE_ATTENTION, attributes).run(_inputs(8) | {"biases": biases})

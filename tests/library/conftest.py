@@ -1,5 +1,5 @@
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -41,3 +41,13 @@ def copied_conversions(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     monkeypatch.setattr("library.conversion.convert", convert)
     return checkpoints
+
+
+@pytest.fixture
+def _copying_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Conversions export without the measurement of copying, which takes ten times as long with a random model."""
+
+    def unchanged(bundle: Bundle, report: Callable[[str], None]) -> Bundle:
+        return bundle
+
+    monkeypatch.setattr("library.conversion.add_copying", unchanged)

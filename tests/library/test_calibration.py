@@ -15,7 +15,7 @@ from bundle.loading import load_bundle
 from bundle.manifest import Repair
 from kvasir_commands import app
 from library.card import write_section
-from library.repairs import Decoder, RepairFigures, repair_figures
+from library.repairs import Decoder, repair_figures
 from server.interface.decoding_options import DecodingOptions
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
@@ -73,9 +73,6 @@ def test_a_calibrated_bundle_finds_the_translations_that_its_references_reject(b
     assert after.copying is not None
     assert after.copying.masks
     card = (bundle / "README.md").read_text("utf-8")
-    assert _calibrate(bundle, "--data", pairs).startswith("ok: ")
-    assert load_bundle(bundle).config == after
-    assert (bundle / "README.md").read_text("utf-8") == card
     assert card.count("## Copying and repairs, en-de") == 1
     assert all(f"| {repair} | " in card for repair in ("numbers", "parts", "capitals"))
 
@@ -108,27 +105,6 @@ def test_a_repair_is_on_where_it_gains_and_off_where_it_does_not(bundle: Path) -
             assert [each.repair for each in figures if each.is_gain and each.num_changed == 0] == []
     finally:
         decoder.close()
-
-
-counts = st.integers(0, 500)
-
-
-@given(counts, counts, st.floats(-5, 5), counts, counts)
-def test_no_repair_is_on_that_makes_as_many_sentences_worse_or_keeps_no_more_numbers(
-    num_better: int, num_worse: int, gain: float, kept: int, kept_with_it: int
-) -> None:
-    def figures(repair: Repair) -> RepairFigures:
-        return RepairFigures(
-            repair, 1000, num_better + num_worse, num_better, num_worse, gain, 1000, (kept, kept_with_it), 0.0, 0.0
-        )
-
-    for repair in ("parts", "capitals"):
-        if figures(repair).is_gain:
-            assert num_better >= max(1.5 * num_worse, 1)
-            assert gain > 0
-    if figures("numbers").is_gain:
-        assert kept_with_it > kept
-        assert num_better >= num_worse
 
 
 @given(st.text(alphabet="ab#|\n ", max_size=40), st.text(alphabet="cd|\n ", max_size=20))

@@ -3,18 +3,14 @@
 import random
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 
 import pytest
 from babel.localedata import locale_identifiers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from bundle.loading import load_bundle
 from bundle.manifest import SpanCopying
-from kvasir_commands import app
-from library.copying import _FORMS, _filled, _neutral, add_copying, measured_copying
+from library.copying import _FORMS, _filled, _neutral, measured_copying
 from server.text.readers.plain_text import read_text
 from server.text.readers.units import Unit
 from server.text.spans import READABLE, SpanKind
@@ -47,6 +43,7 @@ def test_a_model_that_copies_everything_sees_spans_as_they_are(sentences: list[s
     copying = _measured(engine, sentences)
     assert set(copying.copied) == set(READABLE)
     assert len(set(copying.masks)) == 12
+    assert copying.lost_signs == ()
     assert _measured(RuleEngine(byte_bundle()), sentences) == copying  # equal models give equal answers
     large = byte_bundle()
     provenance = large.config.provenance.model_copy(update={"num_parameters": 10**9})
@@ -65,38 +62,21 @@ def test_what_a_model_garbles_is_in_no_mask_and_in_no_copied_kind(garbled: str) 
         assert sum(garbled in form for form in _FORMS[SpanKind(kind)]) <= 1
 
 
+@pytest.mark.parametrize("written", ["", "#"])
+@pytest.mark.parametrize("sign", ["€", "°", "½"])
+def test_a_sign_that_a_model_drops_or_replaces_is_lost(sign: str, written: str) -> None:
+    assert _measured(RuleEngine(byte_bundle(), lambda text: text.replace(sign, written))).lost_signs == (sign,)
+
+
 def test_a_model_that_writes_everything_twice_copies_nothing() -> None:
     copying = _measured(RuleEngine(byte_bundle(), lambda text: f"{text} {text}"))
     assert copying.copied == copying.masks == ()
 
 
-def test_masks_that_come_back_most_often_are_the_best_of_a_weak_model() -> None:
-    def weak(text: str) -> str:
-        return text if "sleeps" not in text or "My" not in text else "nothing"
-
-    copying = _measured(RuleEngine(byte_bundle(), weak))
-    assert copying.masks
-    assert copying.copied == ()
-
-
 @pytest.mark.parametrize(
-    "tag", ["en", "de", "zh", "ja", "ar", "hi", "th", "xx", *random.Random(2).sample(sorted(locale_identifiers()), 60)]
+    "tag", ["en", "de", "zh", "ja", "ar", "hi", "th", "xx", *random.Random(2).sample(sorted(locale_identifiers()), 12)]
 )
 def test_neutral_sentences_exist_in_every_language(tag: str) -> None:
     for elements, join in _neutral(tag):
         assert elements
         assert "\N{OBJECT REPLACEMENT CHARACTER}" in join([*elements, "\N{OBJECT REPLACEMENT CHARACTER}"])
-
-
-def test_an_export_writes_what_the_model_copies(checkpoint: Path, tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["export", str(checkpoint), str(tmp_path / "bundle")])
-    assert result.exit_code == 0, result.output
-    assert "the model copies" in result.output.lower()
-    assert load_bundle(tmp_path / "bundle").config.copying is not None
-
-
-def test_a_model_that_does_not_translate_is_not_measured() -> None:
-    bundle = byte_bundle()
-    without = bundle.config.model_copy(update={"source_languages": (), "target_languages": ()})
-    texts_only = replace(bundle, config=without)
-    assert add_copying(texts_only) is texts_only  # it has no files: an engine could not have been opened

@@ -1,9 +1,7 @@
 import random
 
 import numpy as np
-import pytest
 
-from library import lexical_model
 from library.lexical_model import likely_targets
 
 WORDS = range(1, 13)
@@ -27,15 +25,3 @@ def test_the_translation_of_a_word_is_its_most_probable_target() -> None:
     assert [lists[word][0] for word in WORDS] == [_translated(word) for word in WORDS]
     assert all(len(set(each)) == len(each) == 3 for each in lists[1:13])
     assert lists[13] == []
-
-
-def test_without_pairs_no_token_has_a_translation() -> None:
-    assert likely_targets([], 3, 5) == [[], [], []]
-
-
-def test_blocks_do_not_change_the_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    pairs = [([1, 2], [5, 6]), ([1], [5]), ([2, 3], [6, 7])] * 4
-    whole = likely_targets(pairs, 4, 2)
-    assert [whole[word][0] for word in (1, 2, 3)] == [5, 6, 7]
-    monkeypatch.setattr(lexical_model, "_BLOCK_PAIRS", 5)
-    assert likely_targets(pairs, 4, 2) == whole

@@ -1,19 +1,17 @@
 import gzip
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from bundle.loading import load_bundle
-from kvasir_commands import app
 from library.home import Home
 from library.mozilla import Metadata, read_metadata
 from library.pull import PullOptions, pull
 from model.checkpoints.checkpoint import CheckpointError
+from model.families.registry import read_checkpoint
 from tests.fakes.hub_server import HubServer, hub_server
 from tests.library.registry_entries import CONTENTS, KINDS, entry, measured, packed, packed_record, record
 from tests.model.families.marian.random_files import MarianShape, write_binary, write_random_model
@@ -58,14 +56,6 @@ def test_the_best_released_tier_is_downloaded_and_checked(server: HubServer, hom
     assert [path.rpartition("/")[2].partition(".")[0] for path in server.paths()] == ["models", "lex", "vocab"]
 
 
-def test_a_tier_can_be_chosen_on_the_command_line(server: HubServer, home: Home) -> None:
-    arguments = ["pull", "en-de", "--registry", f"{server.address}/db/models.json", "--tier", "tiny", "--download-only"]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0
-    folder = Path(result.stderr.splitlines()[-1].removeprefix("en-de: "))
-    assert json.loads((folder / "metadata.json").read_text())["architecture"] == "tiny"
-
-
 @pytest.fixture
 def student(server: HubServer, tmp_path: Path) -> dict[str, bytes]:
     """Files of a random student, which the registry has as the tiny model."""
@@ -87,6 +77,7 @@ def student(server: HubServer, tmp_path: Path) -> dict[str, bytes]:
     return contents
 
 
+@pytest.mark.usefixtures("_copying_not_measured")
 def test_a_pair_becomes_a_bundle_with_a_card(
     server: HubServer, home: Home, student: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,14 +99,12 @@ def test_a_pair_becomes_a_bundle_with_a_card(
     assert server.paths() == []
 
 
-def test_a_folder_copied_from_firefox_becomes_a_bundle(home: Home, student: dict[str, bytes], tmp_path: Path) -> None:
-    copied = tmp_path / "firefox-model"
-    copied.mkdir()
+def test_a_folder_copied_from_firefox_is_a_checkpoint(student: dict[str, bytes], tmp_path: Path) -> None:
     for name, content in student.items():
-        (copied / name).write_bytes(content)
-    config = load_bundle(pull(str(copied), PullOptions(precision="float32"), home)).config
-    assert (config.source_languages, config.target_languages) == (("en",), ("de",))
-    assert config.provenance.family == "marian-nmt"
+        (tmp_path / name).write_bytes(content)
+    checkpoint = read_checkpoint(tmp_path)
+    assert (checkpoint.languages.source, checkpoint.languages.target) == (("en",), ("de",))
+    assert checkpoint.provenance.family == "marian-nmt"
 
 
 def test_a_pair_that_mozilla_lacks_is_that_of_opus_mt(
@@ -201,17 +190,6 @@ def test_a_local_registry_names_no_files_outside_its_folder(home: Home, tmp_path
         pull("en-de", PullOptions(registry=str(tmp_path), download_only=True), home)
 
 
-def test_a_language_of_a_pair_finds_its_macrolanguage(server: HubServer, home: Home, student: dict[str, bytes]) -> None:
-    listed = json.loads(server.plain_files["/db/models.json"])
-    norwegian = {**listed["models"]["en-de"][0], "targetLanguage": "no"}
-    server.plain_files["/db/models.json"] = json.dumps(listed | {"models": {"en-no": [norwegian]}}).encode()
-    lines: list[str] = []
-    options = PullOptions(registry=f"{server.address}/db/models.json", precision="float32")
-    folder = pull("en-nb", options, home, lines.append)
-    assert lines[0].startswith("downloading en-nb as en-no, tier tiny")
-    assert load_bundle(folder).config.target_languages == ("no",)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -269,10 +247,9 @@ def test_a_language_of_a_pair_may_have_a_script(server: HubServer, home: Home, s
     listed = json.loads(server.plain_files["/db/models.json"])
     chinese = {**listed["models"]["en-de"][0], "targetLanguage": "zh_hant"}
     server.plain_files["/db/models.json"] = json.dumps(listed | {"models": {"en-zh_hant": [chinese]}}).encode()
-    options = PullOptions(registry=f"{server.address}/db/models.json", precision="float32")
-    assert pull("en-zh-Hant", replace(options, download_only=True), home).is_dir()
-    folder = pull("en-zh_hant", options, home)
-    assert load_bundle(folder).config.target_languages == ("zh-Hant",)
+    options = PullOptions(registry=f"{server.address}/db/models.json", download_only=True)
+    for name in ("en-zh-Hant", "en-zh_hant"):
+        assert read_checkpoint(pull(name, options, home)).languages.target == ("zh-Hant",)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from library.names import parse_name
-from library.opus_mt import opus_mt_model, opus_mt_targets
 
 
 @pytest.mark.parametrize(
@@ -47,19 +46,3 @@ def test_a_path_that_exists_precedes_the_hub(tmp_path: Path, monkeypatch: pytest
 def test_another_name_is_an_error_with_the_possible_ones(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse_name(name)
-
-
-def test_every_pair_of_the_table_is_two_languages_and_listed_as_available() -> None:
-    sources = [source for source in _codes() if opus_mt_targets(source)]
-    assert len(sources) > 80
-    for source in sources:
-        for target in opus_mt_targets(source):
-            assert source != target
-            name = opus_mt_model(source, target)
-            assert name is not None
-            assert name.startswith("Helsinki-NLP/opus-mt-")
-
-
-def _codes() -> list[str]:
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    return [first + second for first in letters for second in letters]

@@ -70,6 +70,7 @@ FORMATS: Mapping[str, DocumentFormat] = MappingProxyType(
             DocumentFormat(".vtt", "text/vtt", "vtt.rewrite", _CAPTIONS),
             DocumentFormat(".ass", "text/x-ssa", "ass.rewrite", _CAPTIONS),
             DocumentFormat(".ssa", "text/x-ssa", "ass.rewrite", _CAPTIONS),
+            DocumentFormat(".sub", "text/x-microdvd", "sub.rewrite", _CAPTIONS),
             DocumentFormat(".po", "text/x-gettext-translation", "po.rewrite", _MARKUP),
             DocumentFormat(".pot", "text/x-gettext-translation", "po.rewrite", _MARKUP, ".po"),
             DocumentFormat(".xliff", "application/xliff+xml", "xliff.rewrite", _MARKUP),

@@ -104,9 +104,9 @@ class VocabularyTokenizer(BaseTokenizer):
 
     def __init__(self, config: BundleConfig, source: Vocabulary, target: Vocabulary) -> None:
         super().__init__(config)
-        self._source_names, self._target_names = (
-            {id_: piece for piece, id_ in vocabulary.items()} for vocabulary in (source, target)
-        )
+        self._source_names = {id_: piece for piece, id_ in source.items()}
+        is_shared = target is source
+        self._target_names = self._source_names if is_shared else {id_: piece for piece, id_ in target.items()}
 
     def source_pieces(self, token_ids: Sequence[int]) -> list[str]:
         """Return the vocabulary entry of each source token."""

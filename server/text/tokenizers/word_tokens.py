@@ -20,7 +20,7 @@ def word_tokens(pieces: Sequence[str], languages: Collection[str]) -> WordTokens
     if not any(piece.startswith(_WORD_MARKS) for piece in pieces):
         return NO_WORDS
     continuations = frozenset(
-        index for index, piece in enumerate(pieces) if _CONTINUES.match(piece) and not piece.startswith(_WORD_MARKS)
+        index for index, piece in enumerate(pieces) if not piece.startswith(_WORD_MARKS) and _CONTINUES.match(piece)
     )
     endings = set().union(*map(endings_of, languages))
     return WordTokens(continuations, frozenset(index for index in continuations if pieces[index] in endings))

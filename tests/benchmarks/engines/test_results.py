@@ -1,10 +1,8 @@
-import os
-
 import pytest
 
 from benchmarks.engines.report import render
 from benchmarks.engines.results import Comparison, Measurement, WorkloadResult, ratio
-from benchmarks.machine import busy_seconds, describe_machine, process_seconds
+from benchmarks.machine import describe_machine
 
 
 def _measurement(engine: str, seconds: list[float], output_tokens: int) -> Measurement:
@@ -40,11 +38,6 @@ def test_a_ratio_is_the_median_of_pairs_and_not_the_pair_of_medians() -> None:
     assert times.most == pytest.approx(500 / 220)
 
 
-def test_an_engine_too_slow_for_all_repetitions_is_compared_in_those_it_took_part_in() -> None:
-    times = ratio(_measurement("ours", [1.0, 4.0, 9.0], 10), _measurement("slow", [2.0], 10))
-    assert (times.least, times.median, times.most) == (2.0, 2.0, 2.0)
-
-
 def test_the_report_has_ratios_first_and_every_engine_with_its_quality(comparison: Comparison) -> None:
     text = render(comparison)
     assert "| dev, greedy | 1.82 (0.91-2.27) | not run |" in text
@@ -53,23 +46,8 @@ def test_the_report_has_ratios_first_and_every_engine_with_its_quality(compariso
     assert "- Kvasir: onnxruntime 1.31.1" in text
 
 
-def test_an_engine_that_did_not_run_stays_in_the_report_with_its_reason(comparison: Comparison) -> None:
-    assert "| Marian float32 | not run: No module named 'pymarian' (exit code 1) |" in render(comparison)
-
-
 def test_a_ratio_taken_beside_a_busy_neighbour_is_marked(comparison: Comparison) -> None:
     comparison.workloads[0].measurements[1].disturbance = [0.0, 0.4, 0.0]
     text = render(comparison)
     assert "| dev, greedy | 1.82 (0.91-2.27) (!) | not run |" in text
     assert "| 40% |" in text
-
-
-def test_the_work_of_a_process_is_part_of_the_work_of_the_machine() -> None:
-    busy, ours = busy_seconds(), process_seconds(os.getpid())
-    while process_seconds(os.getpid()) - ours < 0.05:
-        pass
-    assert busy_seconds() - busy >= 0.03  # both are counted in hundredths, not at the same moment
-
-
-def test_a_comparison_survives_its_json(comparison: Comparison) -> None:
-    assert Comparison.model_validate_json(comparison.model_dump_json()) == comparison

@@ -3,15 +3,8 @@
 import json
 from pathlib import Path
 
-import numpy as np
-
-from benchmarks.gpu.__main__ import Row, main, render
-from benchmarks.gpu.equality import share_of_equal
-from benchmarks.gpu.measuring import random_sources
-from benchmarks.gpu.models import SIZES, cache_bytes, make_bundle, open_bundle, weight_bytes
-from bundle.loading import load_bundle
-from server.operations.defaults import DEFAULT_MODEL
-from tests.fakes.sentence_params import sentence_params
+from benchmarks.gpu.__main__ import main
+from benchmarks.gpu.models import SIZES, cache_bytes, open_bundle, weight_bytes
 
 
 def test_all_figures_are_taken_and_written_down(tmp_path: Path) -> None:
@@ -33,24 +26,3 @@ def test_all_figures_are_taken_and_written_down(tmp_path: Path) -> None:
     expected = 2 * (products + tiny.d_model * tiny.vocab_size)
     assert expected < weight_bytes(bundle) < 1.3 * expected
     assert cache_bytes(bundle, target_tokens=3, source_tokens=20) == 2 * 2 * tiny.num_layers * tiny.d_model * 23
-
-
-def test_a_missing_figure_has_its_reason() -> None:
-    def fails() -> float:
-        raise MemoryError("too large\nfor this machine")
-
-    row = Row("model", 1024, floor_ms=0.5)
-    row.note(row.milliseconds, "greedy", fails)
-    row.note(row.milliseconds, "with graphs", lambda: 1.0)
-    table = render([row], {"device": "none"})
-    assert "1024 rows, not run: greedy: MemoryError: too large" in table
-    assert "| 1024 | 0.500 | 1.000 |" in table
-
-
-def test_answers_of_two_bundles_are_compared_token_for_token(tmp_path: Path) -> None:
-    bundle = make_bundle(SIZES["tiny"], tmp_path / "tiny", "float32")
-    params = sentence_params(max_new_tokens=4)
-    sources = random_sources(load_bundle(DEFAULT_MODEL), 2)
-    # Another model with a larger vocabulary.
-    sources = [np.minimum(source, 300).astype(np.int32) for source in sources]
-    assert share_of_equal(bundle, load_bundle(DEFAULT_MODEL), sources, params, "cpu", max_rows=8) == 0.0

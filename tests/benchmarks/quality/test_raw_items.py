@@ -38,13 +38,3 @@ def test_an_item_is_compared_by_value_and_a_name_by_its_letters(
     item: tuple[str, str], answer: str, is_right: bool
 ) -> None:
     assert right_items(ItemSentence(item[1], (item,)), answer, BOTH) == [is_right]
-
-
-def test_two_equal_items_need_two_counterparts() -> None:
-    sentence = ItemSentence("7 and 7", (("integer", "7"), ("integer", "7")))
-    assert right_items(sentence, "7 und 8", BOTH) == [True, False]
-
-
-def test_a_language_without_a_grammar_is_rejected() -> None:
-    with pytest.raises(ValueError, match=r"sentences must be in en or de\. Given: fr"):
-        item_sentences(1, 1, "fr")

@@ -7,13 +7,9 @@ import pytest
 import typer
 
 from benchmarks.quality import bleu, parity
-from benchmarks.workloads import target_language, text_workload
 from bundle.loading import Bundle, load_bundle
 from export.exporter import export_bundle
-from server.text.tokenizers.registry import open_tokenizer
 from tests.export.tiny_checkpoint import WORDS, write_checkpoint
-
-DEFAULT_BUNDLE = Path(__file__).resolve().parents[3] / "models" / "en-de"
 
 
 @pytest.fixture(scope="module")
@@ -55,30 +51,8 @@ def test_parity_encodes_the_language_token_as_hugging_face_does(
     assert "greedy: 6 of 6 equal token for token" in output
 
 
-def test_workloads_of_different_target_languages_differ_in_the_first_token_only(bundle: Bundle, data: Path) -> None:
-    tokenizer = open_tokenizer(bundle)
-    german, swedish = (
-        text_workload("en-gem", tokenizer, data, None, "greedy", 64, target).sources for target in ("de", "sv")
-    )
-    assert {source[0] for source in german} == {2}
-    assert {source[0] for source in swedish} == {3}
-    assert [source[1:] for source in german] == [source[1:] for source in swedish]
-
-
-def test_bleu_needs_a_target_language_if_the_bundle_has_several(bundle: Bundle, data: Path) -> None:
-    with pytest.raises(typer.BadParameter, match=r"`--target` must be a target language of .*: de, sv\. Given: None"):
-        bleu.main([bundle.path], [data])
-
-
 def test_bleu_scores_every_search_in_the_chosen_language(
     bundle: Bundle, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bleu.main([bundle.path], [data], target="sv")
     assert capsys.readouterr().out.count("| dev.tsv | 6 | float32 |") == 2
-
-
-def test_a_bundle_of_one_target_language_needs_no_choice() -> None:
-    bundle = load_bundle(DEFAULT_BUNDLE)
-    assert target_language(bundle, None) == target_language(bundle, "de") == "de"
-    with pytest.raises(typer.BadParameter, match="Given: fr"):
-        target_language(bundle, "fr")

@@ -18,14 +18,3 @@ def test_an_output_folder_that_contains_a_run_is_refused_before_anything_starts(
     assert sorted(tmp_path.rglob("*")) == before
     error = capsys.readouterr().err
     assert error == f"error: {tmp_path} already contains a run, {tmp_path / run}; set another folder with --output\n"
-
-
-def test_an_output_folder_with_models_and_settings_of_an_earlier_comparison_is_used(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "models").mkdir()
-    (tmp_path / "settings.json").write_text("{}", encoding="utf-8")
-    options = ["--checkpoint", str(tmp_path / "missing"), "--output", str(tmp_path), "--servers", "ctranslate2"]
-    assert main(options) == 1  # no server could be measured
-    assert "already contains a run" not in capsys.readouterr().err
-    assert "ctranslate2 | - " in (tmp_path / "peers.md").read_text(encoding="utf-8")

@@ -4,14 +4,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import ctranslate2
 import httpx2
 import pytest
 
 from benchmarks.servers.running import ServerProcess
-from benchmarks.servers.server_kinds import Launch, ServerFailed
+from benchmarks.servers.server_kinds import Launch
 from benchmarks.servers.texts import Tokenizer
 from tests.benchmarks.servers.conftest import Weights
 
@@ -46,14 +45,6 @@ def test_its_answers_equal_those_of_ctranslate2(weights: Weights, client: httpx2
         assert (answer["source_tokens"], answer["target_tokens"]) == (len(pieces), len(alone.hypotheses[0]) + 1)
 
 
-def test_texts_keep_their_order_and_their_line_breaks(client: httpx2.Client) -> None:
-    one, two = (client.post("/v1/translate", json={"text": text}).json()["translations"] for text in SENTENCES[:2])
-    [both] = client.post("/v1/translate", json={"text": "\n\n".join(SENTENCES[:2])}).json()["translations"]
-    assert both["text"] == f"{one[0]['text']}\n\n{two[0]['text']}"
-    listed = client.post("/v1/translate", json={"text": SENTENCES[:2]}).json()["translations"]
-    assert listed == [*one, *two]
-
-
 @pytest.mark.parametrize("option", [{"stream": True}, {"max_length_ratio": 1, "max_repetitions": 0}])
 def test_an_option_that_the_engine_lacks_is_rejected(client: httpx2.Client, option: dict[str, object]) -> None:
     assert client.post("/v1/translate", json={"text": "a dog", **option}).status_code == 422
@@ -76,9 +67,3 @@ def test_requests_at_once_share_batches_and_too_many_get_429(client: httpx2.Clie
     counts = client.get("/batches").json()
     assert counts["largest_batch"] > len(SENTENCES) * 2 - 1
     assert counts["refused"] == len(refused)
-
-
-def test_a_server_that_cannot_start_reports_the_reason(tmp_path: Path) -> None:
-    command = (sys.executable, "-m", "benchmarks.servers.no_such_server")
-    with pytest.raises(ServerFailed, match=r"No module named .*no_such_server.*\(exit code 1\)"):
-        ServerProcess(Launch(command, "/"), tmp_path / "server.log")

@@ -29,19 +29,6 @@ def test_in_batches_it_generates_what_each_sentence_gives_alone(weights: Weights
     ]
 
 
-def test_no_translation_is_longer_than_its_limit(weights: Weights) -> None:
-    sentences = [Tokenizer.of_checkpoint(weights.checkpoint).encode(sentence) for sentence in SENTENCES[-1:]]
-    engine = HuggingFaceEngine(weights.checkpoint, TargetLimit(max_tokens=32, factor=0.5, slack=1))
-    [target] = translated(engine, sentences, 1)
-    assert len(target) + 1 <= 1 + len(sentences[0]) // 2
-
-
-def test_without_a_factor_the_limit_is_the_models_own() -> None:
-    assert TargetLimit(max_tokens=32, factor=0).of(5) == 32
-    assert TargetLimit(max_tokens=32, factor=2.0).of(5) == 26
-    assert TargetLimit(max_tokens=32, factor=2.0).of(20) == 32
-
-
 def generated(checkpoint: Path, sentence: Pieces, beam_size: int, limit: int) -> Pieces:
     """Return the output of `generate` for a single sentence without padding."""
     model = MarianMTModel.from_pretrained(checkpoint).eval()

@@ -10,7 +10,6 @@ from benchmarks.servers.results import (
     knee_ratio,
     render,
 )
-from benchmarks.servers.rounds import is_worth_offering, offered_rates
 from loadtest.results.run_folder import MachineInfo
 
 
@@ -53,26 +52,6 @@ def test_a_round_in_which_the_first_server_sustained_nothing_counts_against_it()
     steady = ServerFound("steady", knees=[KneeFound(n, 20.0, 20.0, 20.0) for n in (1, 2, 3)])
     assert knee_ratio(unsteady, steady) == Ratio(0.0, 0.0, 2.0)
     assert knee_ratio(steady, unsteady) == Ratio(0.5, 0.5, 0.5)
-
-
-def test_late_loads_do_not_count_as_goodput() -> None:
-    assert slow().goodput_of(2) == 20.0
-
-
-def test_a_server_without_a_knee_has_no_ratio_to_it() -> None:
-    hopeless = ServerFound("hopeless", capacity=1.0, knees=[KneeFound(1, None, 0.0, 0.5)])
-    assert hopeless.knee is None
-    assert knee_ratio(quick(), hopeless) is None
-    assert goodput_ratio(quick(), hopeless) == Ratio(88.0, 88.0, 88.0)
-
-
-def test_all_are_offered_the_knee_of_each_and_twice_the_highest() -> None:
-    hopeless = ServerFound("hopeless", capacity=1.0, knees=[KneeFound(1, None, 0.0, 0.5)])
-    alike = ServerFound("alike", capacity=16.0, knees=[KneeFound(1, 15.5, 15.0, 15.0)])
-    assert offered_rates([quick(), slow(), alike, hopeless]) == [0.5, 15.0, 45.0, 90.0]
-    assert is_worth_offering(slow(), 45.0)
-    assert not is_worth_offering(hopeless, 15.0)
-    assert offered_rates([ServerFound("none", not_run="it is not there")]) == []
 
 
 def test_the_tables_contain_results_and_reasons_for_missing_ones() -> None:

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from benchmarks.servers.rounds import Procedure, ServerUnderTest, merged, run_ro
 from benchmarks.servers.running import InterleavedRuns
 from benchmarks.servers.server_kinds import Launch, ServerKind, Settings
 from benchmarks.servers.tuning import Effort, requests_for, tune
-from loadtest.cli.run import LoadTestFailed, RunOptions
+from loadtest.cli.run import RunOptions
 from loadtest.results.run_folder import RunFolder
 from loadtest.results.totals import totals
 from loadtest.workload.scenario import Scenario, load_scenario
@@ -110,41 +109,6 @@ def test_runs_of_a_server_become_one_run(interleaved: InterleavedRuns, tmp_path:
     assert len(parts) == 2 * (1 + len({load.rate for load in one.found.loads}))
 
 
-def test_no_round_starts_that_would_exceed_the_time_limit(interleaved: InterleavedRuns, tmp_path: Path) -> None:
-    one = server_under_test("quick")
-    assert run_rounds(interleaved, [one], procedure(tmp_path, rounds=3, give_up=0.0)) == 1
-    assert [each.round for each in one.found.knees] == [1]
-
-
-def test_interrupting_a_run_interrupts_the_comparison(tmp_path: Path) -> None:
-    simulation = Simulation()
-
-    def broken_off(url: str, scenario: Scenario, folder: Path, options: RunOptions) -> RunFolder:
-        run = simulation(url, scenario, folder, options)
-        run.write_info(replace(run.info(), interrupted=True))
-        return run
-
-    with InterleavedRuns(tmp_path / "logs", seed=1, runner=broken_off) as simulation.interleaved:
-        with pytest.raises(KeyboardInterrupt):
-            run_rounds(simulation.interleaved, [server_under_test("quick")], procedure(tmp_path, rounds=1))
-        assert not simulation.interleaved.pids
-
-
-def test_a_server_that_fails_is_excluded_and_the_others_continue(tmp_path: Path) -> None:
-    simulation = Simulation()
-
-    def fails_for_slow(url: str, scenario: Scenario, folder: Path, options: RunOptions) -> RunFolder:
-        if options.label == "slow":
-            raise LoadTestFailed("it answered nothing")
-        return simulation(url, scenario, folder, options)
-
-    both = [server_under_test("slow"), server_under_test("quick")]
-    with InterleavedRuns(tmp_path / "logs", seed=1, runner=fails_for_slow) as simulation.interleaved:
-        run_rounds(simulation.interleaved, both, procedure(tmp_path, rounds=1))
-    assert [one.found.not_run for one in both] == ["it answered nothing", None]
-    assert both[1].found.loads
-
-
 def test_the_best_of_the_tried_settings_is_chosen(
     simulation: Simulation, interleaved: InterleavedRuns, tmp_path: Path
 ) -> None:
@@ -159,9 +123,3 @@ def test_the_best_of_the_tried_settings_is_chosen(
     assert list(tuned.tried) == ["window 2", "window 5"]
     assert tuned.tried["window 2"] > tuned.tried["window 5"]
     assert tuned.capacity > 5
-
-
-def test_no_setting_is_tried_after_the_time_limit(interleaved: InterleavedRuns, tmp_path: Path) -> None:
-    one = server_under_test("quick")
-    tuned = tune(interleaved, one.kind, {"window": "2"}, one.requests, tmp_path, EFFORT, lambda: False)
-    assert (tuned.settings, tuned.tried) == ({"window": "2"}, {})

@@ -31,14 +31,3 @@ def test_the_sentences_are_those_of_kvasir(text: str) -> None:
 def test_joined_sentences_equal_the_text(text: str) -> None:
     parts = split(text, "en", lambda _: True)
     assert join(parts, [part.text for part in parts if part.is_sentence]) == text
-
-
-def test_a_sentence_that_does_not_fit_is_halved_until_it_does() -> None:
-    text = "a river and a house and a dog and a cat"
-    parts = split(text, "en", lambda sentence: len(sentence) <= 12)
-    assert [part.text for part in parts if part.is_sentence] == ["a river and", "a house", "and a dog", "and a cat"]
-    assert "".join(part.text for part in parts) == text
-
-
-def test_a_word_that_does_not_fit_stays_whole() -> None:
-    assert [part.text for part in split("Donaudampfschiff", "en", lambda _: False)] == ["Donaudampfschiff"]

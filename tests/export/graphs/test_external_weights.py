@@ -76,10 +76,3 @@ def test_equal_weights_of_one_graph_are_written_once(tmp_path: Path) -> None:
     write_graph(model, tmp_path / "decoder.onnx")
     assert (tmp_path / "decoder.weights").stat().st_size == table.nbytes
     np.testing.assert_array_equal(_run(tmp_path / "decoder.onnx"), 2 * table[[1, ROWS - 1]])
-
-
-@pytest.mark.parametrize("rows", [1, 100])
-def test_a_small_graph_is_one_file(rows: int, tmp_path: Path) -> None:
-    table = np.ones((rows, 8), np.float32)
-    write_graph(_graph(table), tmp_path / "encoder.onnx")
-    assert [path.name for path in tmp_path.iterdir()] == ["encoder.onnx"]

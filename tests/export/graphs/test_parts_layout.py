@@ -1,5 +1,6 @@
 """Layout `parts`: the same numbers as the model's, and nothing in the graphs for a CPU to do."""
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,9 +70,8 @@ def test_all_outputs_are_those_of_the_model(parts: Bundle, source: Source) -> No
     assert all(parameter.dtype == torch.float32 for parameter in source.model.parameters())
 
 
-def test_a_choice_of_the_wrong_token_is_noticed(source: Source, tmp_path: Path) -> None:
-    export_parts(source.model, tmp_path, torch.float32)
-    bundle = Bundle(tmp_path, describe_bundle(source.checkpoint, tmp_path, "float32", "parts", 1))
+def test_a_choice_of_the_wrong_token_is_noticed(parts: Bundle, source: Source, tmp_path: Path) -> None:
+    bundle = Bundle(Path(shutil.copytree(parts.path, tmp_path, dirs_exist_ok=True)), parts.config)
     model = onnx.load(tmp_path / names.DECODER_FILE)
     for node in model.graph.node:
         if node.op_type == "TopK":
@@ -92,15 +92,6 @@ def test_no_graph_holds_what_cannot_be_captured(parts: Bundle) -> None:
     encoder = onnx.load(parts.file(names.ENCODER_FILE)).graph
     (shape,) = (node for node in encoder.node if node.op_type == "Shape")
     assert {node.op_type for node in encoder.node if set(node.input) & set(shape.output)} <= {"Slice"}
-
-
-def test_no_constant_is_beyond_what_float16_can_say(parts: Bundle) -> None:
-    for file in (names.ENCODER_FILE, names.DECODER_FILE):
-        for tensor in onnx.load(parts.file(file)).graph.initializer:
-            values = numpy_helper.to_array(tensor)
-            if np.issubdtype(values.dtype, np.floating):
-                assert np.abs(values[np.isfinite(values)]).max(initial=0) < 65504
-                assert not np.isnan(values).any()
 
 
 @pytest.mark.parametrize("num_suppressed", [0, 2])
@@ -146,13 +137,6 @@ def test_candidates_are_ranked_by_sums_in_float32(dtype: type[np.floating]) -> N
     expected = np.argsort(-exact, axis=1)[:, : names.NUM_RANKED - 2]
     np.testing.assert_array_equal(tokens[:, : names.NUM_RANKED - 2], expected)  # the last ones may have missed the cut
     np.testing.assert_allclose(logits[:, :-2], np.take_along_axis(exact, expected, axis=1), rtol=1e-5, atol=1e-5)
-
-
-def test_of_a_row_of_nan_candidates_are_tokens_still() -> None:
-    padded = BlockedVocabulary.of(100).num_blocks * BlockedVocabulary.of(100).block_size
-    hidden = np.full((1, 8), np.nan, np.float32)
-    _, _, tokens = _session(_projection(hidden, np.ones((padded, 8), np.float32))).run(None, {"hidden": hidden})
-    assert ((tokens >= 0) & (tokens < 100)).all()
 
 
 def test_the_next_step_begins_with_the_best_token_and_no_row_outgrows_its_cache() -> None:
@@ -211,18 +195,12 @@ def _bundle(transformer: Transformer, folder: Path, precision: Precision) -> Bun
 
 
 def test_a_feed_forward_beyond_the_range_of_float16_is_exported_in_float16(tmp_path: Path) -> None:
-    transformer = small_model(T5)
+    transformer = small_model(T5 | {"vocab_size": 32})
+    assert BlockedVocabulary.of(32).num_blocks * BlockedVocabulary.of(32).block_size == 32  # blocks without padding
     with torch.no_grad():
         (feed_forward,) = (layer.feed_forward for layer in list(transformer.encoder.layers)[:1])
         feed_forward.outer_proj.weight *= 1e5
         written = feed_forward(torch.ones(1, 1, 12))
     assert written.abs().max() > torch.finfo(torch.float16).max
-    export_parts(transformer, tmp_path, torch.float16)
-    assert verify_bundle(_bundle(transformer, tmp_path, "float16"), transformer)
-
-
-def test_a_vocabulary_of_whole_blocks_without_a_bias_is_exported(tmp_path: Path) -> None:
-    transformer = small_model({"vocab_size": 32})
-    assert BlockedVocabulary.of(32).num_blocks * BlockedVocabulary.of(32).block_size == 32
     export_parts(transformer, tmp_path, torch.float16)
     assert verify_bundle(_bundle(transformer, tmp_path, "float16"), transformer)

@@ -1,4 +1,3 @@
-import signal
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -12,8 +11,7 @@ from loadtest.results.run_folder import RunFolder, StageInfo
 from loadtest.results.thresholds import Thresholds
 from loadtest.workload.arrivals import arrival_times
 from loadtest.workload.requests import request_sequence
-from loadtest.workload.scenario import Kind, Scenario, ScenarioInvalid, Search, Stage, Workload
-from loadtest.workload.texts.sources import corpus_digest
+from loadtest.workload.scenario import Kind, Scenario, ScenarioInvalid, Search, Stage
 from tests.loadtest.answering import Reply, answering
 
 # Locust takes seconds to start: it is started five times here, and much is asserted of each run.
@@ -209,38 +207,6 @@ def test_arrivals_do_not_wait_for_a_slow_server_and_impatient_clients_disconnect
         if record.kind == "impatient":
             assert record.finished is not None
             assert 0.05 <= record.finished - record.sent < 0.7
-
-
-def test_an_interrupted_run_keeps_its_measurements(tmp_path: Path) -> None:
-    stages = (Stage(name="endless", rate=50, seconds=3600, warm_up_seconds=0.1), Stage(name="never", rate=1, seconds=1))
-    corpus = tmp_path / "mine.txt"
-    corpus.write_text("One.\nTwo.\n", encoding="utf-8")
-    workload = Workload(corpus=str(corpus))
-    endless = Scenario(name="little", description="", workload=workload, kinds=KINDS, stages=stages)
-    command = _locust(endless, tmp_path)
-    processes: list[subprocess.Popen[bytes]] = []
-
-    def interrupt(texts: list[str], number: int) -> Reply | None:
-        if number == 20:
-            processes[0].send_signal(signal.SIGINT)
-        return None
-
-    with (
-        answering(interrupt) as server,
-        subprocess.Popen([*command, "-H", server.url], stdout=subprocess.DEVNULL) as process,
-    ):
-        processes.append(process)
-        process.wait(PATIENCE_SECONDS)
-    records = list(RunFolder(tmp_path / "run").records())
-    assert len(records) == len(server.bodies) > 20
-    assert all(record.outcome is Outcome.ANSWERED for record in records)
-    info = RunFolder(tmp_path / "run").info()
-    assert info.interrupted
-    assert info.stages_not_run == ("never",)
-    # Comparisons use it to detect whether another run sent the same texts.
-    assert info.scenario["workload"] == workload.model_dump() | {"corpus_sha256": corpus_digest(str(corpus))}
-    [stage] = info.stages
-    assert stage.sending_ended - stage.started < 600
 
 
 def test_a_run_that_cannot_start_fails_with_one_sentence(tmp_path: Path) -> None:

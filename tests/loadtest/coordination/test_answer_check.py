@@ -1,5 +1,3 @@
-from collections import Counter
-
 from loadtest.coordination.answer_check import AnswerSample, SampledAnswer, check_answers
 from loadtest.sending.addresses import address_of
 from loadtest.workload.requests import request_sequence
@@ -25,25 +23,6 @@ def test_a_sample_is_the_same_however_the_answers_were_shared_out() -> None:
     assert merged.answers() == whole.answers()
     assert len(whole.answers()) == 10
     assert merged.population == whole.population == 50
-
-
-def test_every_answer_is_as_likely_to_be_checked() -> None:
-    drawn = Counter[int]()
-    for seed in range(400):
-        sample = AnswerSample(10, seed)
-        for answer in ANSWERS:
-            sample.offer(answer)
-        drawn.update(answer.number for answer in sample.answers())
-    assert all(45 <= drawn[number] <= 125 for number in range(50))  # 80 expected, five deviations of 8
-
-
-def test_fewer_answers_than_the_sample_holds_are_all_checked_and_none_if_none_are_wanted() -> None:
-    few, none = AnswerSample(100, 1), AnswerSample(0, 1)
-    for answer in ANSWERS:
-        few.offer(answer)
-        none.offer(answer)
-    assert few.answers() == ANSWERS
-    assert none.answers() == []
 
 
 def _kept(numbers: range) -> AnswerSample:

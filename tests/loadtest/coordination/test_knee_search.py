@@ -26,16 +26,6 @@ def test_a_server_that_does_not_hold_the_first_rate_is_searched_below_it() -> No
     assert knee == 5
 
 
-def test_a_server_that_holds_nothing_has_no_knee() -> None:
-    tried, knee = _tried(Search(start_rate=8, factor=2, bisections=2), capacity=0)
-    assert tried == [8, 4, 2, 1, 0.5, 0.25, 0.125]
-    assert knee is None
-
-
-def test_the_search_ends_at_the_highest_rate() -> None:
-    assert _tried(Search(start_rate=10, factor=2, max_rate=50), capacity=1e9) == ([10, 20, 40, 50], 50)
-
-
 @pytest.mark.parametrize("capacity", [0.7, 13.0, 333.0, 2500.0])
 def test_the_knee_is_a_tried_rate_that_held(capacity: float) -> None:
     tried, knee = _tried(Search(start_rate=2, factor=1.5, bisections=4), capacity)

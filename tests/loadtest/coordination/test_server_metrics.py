@@ -25,11 +25,6 @@ def test_the_series_of_the_server_are_found_by_the_names_it_gives_them() -> None
     assert not any("bucket" in name or "{" in name for name in series)
 
 
-def test_lines_that_are_no_numbers_are_left_out() -> None:
-    page = "kvasir_requests_waiting many\nkvasir_requests_running 2\npython_info 3\n\nkvasir_unknown 1"
-    assert useful_series(page) == {"kvasir_requests_running": 2.0}
-
-
 def test_the_poller_samples_the_servers_metrics(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     with answering() as server:

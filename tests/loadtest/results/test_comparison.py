@@ -14,17 +14,13 @@ from loadtest.results.comparison import (
     ComparedRun,
     Comparison,
     Durations,
-    blocks_of,
     compare,
-    percentile,
     resampled_percentiles,
-    resampled_rates,
 )
-from loadtest.results.objective import Objective
 from loadtest.results.run_folder import RunFolder
 from loadtest.results.totals import totals_of
 from tests.loadtest.results.test_records import ANSWERED
-from tests.loadtest.results.test_run_folder import INFO, STAGE
+from tests.loadtest.results.test_run_folder import INFO
 from tests.loadtest.simulated_run import Load, SimulatedServer, write_run
 
 SERVER = SimulatedServer(
@@ -88,25 +84,6 @@ def test_a_server_of_half_the_speed_is_marked_worse_with_the_ratio(compared: Com
     assert median.ratio > 1.8
 
 
-def test_a_run_that_is_worse_than_the_base_is_better_as_the_base(runs: tuple[RunFolder, RunFolder, RunFolder]) -> None:
-    goodput = _change(compare([runs[2], runs[0]]).runs[1], "goodput, best stage", None)
-    assert goodput.is_better is True
-
-
-def test_a_knee_beside_none_is_a_difference(runs: tuple[RunFolder, RunFolder, RunFolder], tmp_path: Path) -> None:
-    hopeless = write_run(tmp_path, replace(SERVER, slowness=20.0), label="hopeless")
-    knee = _change(compare([runs[0], hopeless]).runs[1], "highest load that meets the objective", None)
-    assert (knee.base, knee.other, knee.ratio) == (20.0, None, None)
-    assert knee.is_better is False
-
-
-def test_too_few_requests_have_a_ratio_and_no_interval(tmp_path: Path) -> None:
-    short = SimulatedServer(loads=(Load("short", rate=5.0, seconds=5.0),))
-    one, other = write_run(tmp_path / "one", short), write_run(tmp_path / "other", replace(short, slowness=9.0))
-    for change in compare([one, other]).runs[1].changes:
-        assert (change.low, change.high, change.is_different) == (None, None, False)
-
-
 def test_token_counts_of_one_run_replace_estimates_of_others() -> None:
     known = [replace(ANSWERED, number=1, source_tokens=70, source_tokens_estimated=False)]
     estimated = [replace(ANSWERED, number=n, source_tokens=60, source_tokens_estimated=True) for n in (1, 2)]
@@ -159,34 +136,6 @@ def test_warnings_name_different_requests_and_only_equal_texts_share_token_count
     assert list(warnings_of(["base", "other"], infos, totals)) == [f"other was run with {warning} than base."]
 
 
-def test_warnings_name_other_rates_and_late_generators(
-    runs: tuple[RunFolder, RunFolder, RunFolder], tmp_path: Path
-) -> None:
-    loads = (replace(SERVER.loads[0], rate=10.0), SERVER.loads[1])
-    late = write_run(tmp_path, replace(SERVER, loads=loads, generator_lag_seconds=0.02), label="late")
-    warnings = compare([runs[0], late]).warnings
-    invalid = [warning for warning in warnings if "invalid" in warning]
-    assert [re.sub(r"\d+\.\d ms", "many ms", warning) for warning in invalid] == [
-        "late is invalid: the generator was late in stage half (p99 of its lag many ms).",
-        "late is invalid: the generator was late in stage twice the knee (p99 of its lag many ms).",
-    ]
-    assert "late had other rates than base in half; these loads are not equal." in warnings
-
-
-def test_a_warning_on_estimated_tokens_counts_answers_but_not_rejections(tmp_path: Path) -> None:
-    says = write_run(tmp_path / "says", replace(SERVER, max_waiting=2), label="says")
-    says_not = write_run(tmp_path / "not", replace(SERVER, reports_tokens=False), seed=2, label="not")
-    comparison = compare([says, says_not])
-    assert comparison.runs[0].totals.stages[1].all.outcomes["rejected"]
-    estimated = [warning for warning in comparison.warnings if "estimated" in warning]
-    assert estimated == ["Source tokens of not are estimated from words; its objectives depend on them."]
-
-
-def test_one_run_is_no_comparison(runs: tuple[RunFolder, RunFolder, RunFolder]) -> None:
-    with pytest.raises(ValueError, match="at least 2 runs"):
-        compare(runs[:1])
-
-
 def test_a_comparison_is_three_files(written: Path) -> None:
     page = (written / "comparison.html").read_text(encoding="utf-8")
     assert page.count("<figure") == 5  # three over all runs, one for each that is not the base
@@ -195,26 +144,6 @@ def test_a_comparison_is_three_files(written: Path) -> None:
     assert "| base | " in text
     found = json.loads((written / "comparison.json").read_text(encoding="utf-8"))
     assert [run["name"] for run in found["runs"]] == ["base", "again", "peer"]
-
-
-def test_a_resampled_percentile_is_that_of_the_requests_drawn() -> None:
-    values = np.array([10.0, 20.0, 30.0, 40.0])
-    durations = Durations(values, np.array([0, 1, 0, 1]))
-    draws = np.array([[1.0, 1.0], [2.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
-    found = resampled_percentiles(durations, draws, 50)
-    assert found[:3].tolist() == [20.0, 10.0, 20.0]
-    assert np.isnan(found[3])
-    assert percentile(durations, 50) == 20.0
-
-
-def test_blocks_hold_every_request_of_the_window_once() -> None:
-    records = [
-        replace(ANSWERED, scheduled=1.0 + n / 20, sent=1.0 + n / 20, finished=1.1 + n / 20) for n in range(-10, 220)
-    ]
-    blocks = blocks_of(STAGE, records, Objective())
-    assert blocks.num_blocks == 10
-    assert blocks.within.tolist() == blocks.counted.tolist() == [20.0] * 10
-    assert resampled_rates(blocks.within, np.ones((1, 10)), blocks.window_seconds).tolist() == [20.0]
 
 
 def test_intervals_hold_what_repeated_runs_give() -> None:

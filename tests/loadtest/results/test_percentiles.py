@@ -22,22 +22,6 @@ def test_a_percentile_is_the_value_that_the_share_does_not_exceed(count: int) ->
     assert found.count == count
 
 
-def test_no_percentile_is_above_the_largest_value() -> None:
-    found = percentiles_ms([0.1004])
-    assert found is not None
-    assert found.p50 == found.p999 == found.max == pytest.approx(100.4)
-
-
-def test_nothing_has_no_percentiles() -> None:
-    assert percentiles_ms([]) is None
-
-
-def test_a_clock_that_ran_backwards_counts_as_no_time() -> None:
-    found = percentiles_ms([-0.5, 0.0])
-    assert found is not None
-    assert found.max == 0.0
-
-
 def test_the_encoded_histogram_survives_decoding() -> None:
     histogram = histogram_of(np.random.default_rng(3).lognormal(-2.0, 1.0, 3000))
     decoded = HdrHistogram.decode(encoded(histogram))

@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from loadtest.results.run_folder import (
     ServerInfo,
     StageInfo,
 )
-from loadtest.results.thresholds import Thresholds
 from tests.loadtest.results.test_records import ANSWERED
 
 STAGE = StageInfo("steady", 20.0, None, started=0.0, warm_up_ended=1.0, sending_ended=11.0, drained=11.5)
@@ -48,31 +46,11 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     assert folder.metrics() == (MetricsSample(1.0, {"kvasir_requests_waiting": 2.0}),)
 
 
-def test_a_run_of_before_thresholds_and_interruptions_were_kept_has_none(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
-    folder.write_info(replace(INFO, thresholds=Thresholds(max_error_ratio=0.0)))
-    assert folder.info().thresholds == Thresholds(max_error_ratio=0.0)
-    content = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
-    del content["thresholds"], content["interrupted"]
-    (tmp_path / "run.json").write_text(json.dumps(content), encoding="utf-8")
-    assert folder.info().thresholds == Thresholds()
-    assert not folder.info().interrupted
-
-
-def test_a_server_without_metrics_and_a_run_without_answer_check_have_none(tmp_path: Path) -> None:
-    assert RunFolder(tmp_path).metrics() == ()
-    assert RunFolder(tmp_path).answer_check() is None
-
-
 def test_a_stage_measures_what_was_due_within_its_window() -> None:
     due = {at: STAGE.measures(replace(ANSWERED, scheduled=at)) for at in (0.9, 1.0, 10.9, 11.0)}
     assert due == {0.9: False, 1.0: True, 10.9: True, 11.0: False}
     assert not STAGE.measures(replace(ANSWERED, stage="spike"))
     assert STAGE.window_seconds == 10.0
-
-
-def test_the_generators_share_of_the_machine_is_computed() -> None:
-    assert INFO.generator.share_of(INFO.machine) == pytest.approx(0.05)
 
 
 def test_a_folder_that_is_no_run_is_refused_by_name(tmp_path: Path) -> None:

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from loadtest.results.figures import Totals, from_json, to_json
-from loadtest.results.objective import Objective, objective_of
 from loadtest.results.records import Outcome, Record
-from loadtest.results.run_folder import AnswerCheckResult, MetricsSample, RunFolder, StageInfo
+from loadtest.results.run_folder import MetricsSample, RunFolder, StageInfo
 from loadtest.results.totals import Trial, knee, totals, totals_of
 from tests.loadtest.results.test_records import ANSWERED
 from tests.loadtest.results.test_run_folder import INFO
@@ -58,26 +57,11 @@ def _totals(records: Sequence[Record], *stages: StageInfo, metrics: Sequence[Met
     return totals_of(info, records, metrics, None)
 
 
-def test_what_was_due_in_the_window_counts_however_late_its_answer_came() -> None:
-    found = _totals([_record(9.9), _record(10.0), _record(19.9, seconds=5.0), _record(20.0)]).stages[0]
-    assert found.all.sent == 2
-    assert found.offered_rate == pytest.approx(0.2)
-    assert found.all.latency_ms is not None
-    assert found.all.latency_ms.max == pytest.approx(5000.0)
-
-
 def test_throughput_counts_the_answers_that_came_within_the_window() -> None:
     # Due before it and answered within; due and answered within; due within and answered after it.
     found = _totals([_record(9.9, seconds=0.5), _record(15.0), _record(19.9, seconds=5.0)]).stages[0]
     assert found.all.throughput == pytest.approx(0.2)
     assert found.all.goodput == pytest.approx(0.1)
-
-
-def test_tokens_are_guessed_where_an_answer_does_not_say_them_not_where_there_is_no_answer() -> None:
-    refused = replace(_record(13, outcome=Outcome.REJECTED), source_tokens_estimated=True)
-    assert _totals([_record(10), _record(11), refused]).stages[0].all.source_tokens_estimated == 0
-    untold = replace(_record(12), source_tokens_estimated=True)
-    assert _totals([_record(10), untold, refused]).stages[0].all.source_tokens_estimated == 0.5
 
 
 def test_goodput_counts_only_what_met_its_objective_and_all_else_misses_it() -> None:
@@ -107,18 +91,6 @@ def test_an_impatient_client_counts_against_the_server_only_after_the_objective(
     assert _totals([left_early]).stages[0].all.share_within_objective is None
 
 
-def test_a_long_text_has_as_much_time_again_for_each_begun_64_tokens() -> None:
-    objective = Objective()
-    allowed = {tokens: objective.allowed_ms(tokens) for tokens in (0, 1, 64, 65, 128, 129)}
-    assert allowed == {0: 400, 1: 400, 64: 400, 65: 800, 128: 800, 129: 1200}
-
-
-def test_the_objective_is_the_scenarios_own() -> None:
-    said = {"milliseconds": 250.0, "max_source_tokens": 32, "share": 0.95}
-    assert objective_of({"name": "x", "objective": dict(said)}) == Objective(**said)  # type: ignore[arg-type]
-    assert objective_of({"name": "x"}) == Objective()
-
-
 def test_a_late_generator_makes_its_stage_invalid_and_excludes_it_from_the_headline() -> None:
     late = [replace(_record(10 + n * 0.1), sent=10 + n * 0.1 + 0.02) for n in range(20)]
     found = _totals(late)
@@ -126,25 +98,6 @@ def test_a_late_generator_makes_its_stage_invalid_and_excludes_it_from_the_headl
     assert found.headline.is_void
     assert found.headline.late_stages == ("steady",)
     assert (found.headline.goodput, found.headline.knee_rate) == (None, None)
-
-
-def test_one_late_request_in_a_thousand_does_not_make_a_run_invalid() -> None:
-    records = [_record(10 + n * 0.009) for n in range(1000)]
-    records[500] = replace(records[500], sent=records[500].scheduled + 1.0)
-    assert not _totals(records).headline.is_void
-
-
-def test_closed_loops_have_no_part_in_headline_or_knee() -> None:
-    found = _totals([_record(10), _record(11)], _stage(rate=None, users=2))
-    assert found.stages[0].is_closed_loop
-    assert not found.headline.is_void
-    assert (found.headline.goodput, found.headline.knee_rate, found.headline.goodput_stage) == (None, None, None)
-
-
-def test_a_ramp_has_no_knee_but_has_goodput() -> None:
-    found = _totals([_record(10), _record(11)], replace(_stage(), ramp_to=9.0))
-    assert found.headline.knee_rate is None
-    assert found.headline.goodput == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize(
@@ -166,11 +119,6 @@ def test_the_knee_is_the_highest_rate_that_held_and_that_no_longer_stage_refutes
 ) -> None:
     tried = [Trial(rate, share, count, frozenset({"sentence"})) for rate, share, count in trials]
     assert knee(tried, 0.99) == found
-
-
-def test_stages_of_other_kinds_of_request_do_not_refute_each_other() -> None:
-    paragraphs = Trial(5.0, 0.5, 1000, frozenset({"paragraph"}))
-    assert knee([Trial(20.0, 1.0, 100, frozenset({"sentence"})), paragraphs], 0.99) == 20.0
 
 
 def test_percentiles_and_rates_are_those_of_an_exact_computation(folder: RunFolder) -> None:
@@ -202,13 +150,6 @@ def test_the_phases_and_the_rest_add_up_to_the_latency(folder: RunFolder) -> Non
         assert total == pytest.approx(stage.all.latency_ms.mean, rel=1e-3)
 
 
-def test_phases_of_several_sentences_that_overlap_leave_no_negative_rest() -> None:
-    both = replace(_record(10, seconds=0.1), phases_ms={"queue": 80.0, "decode": 90.0, "total": 99.0})
-    phases = _totals([both]).stages[0].all.phases_ms
-    assert set(phases) == {"queue", "decode", "rest"}
-    assert phases["rest"].max == 0.0
-
-
 def test_streams_count_their_first_token_from_the_instant_they_were_due() -> None:
     stream = replace(_record(10.0, seconds=0.5), first_event=10.2, event_gaps=(0.1, 0.2))
     found = _totals([stream, _record(11)]).stages[0].all
@@ -229,50 +170,6 @@ def test_occupancy_is_of_the_window_and_of_what_grew_in_it(folder: RunFolder) ->
     assert stage.occupancy.max_waiting <= SERVER.max_waiting
 
 
-def test_counters_of_a_server_that_was_started_again_say_nothing() -> None:
-    names = ("kvasir_step_rows_sum", "kvasir_step_rows_count")
-    samples = [MetricsSample(11.0, dict.fromkeys(names, 100.0)), MetricsSample(12.0, dict.fromkeys(names, 1.0))]
-    occupancy = _totals([_record(10)], metrics=samples).stages[0].occupancy
-    assert occupancy is not None
-    assert occupancy.rows_per_step is None
-    assert occupancy.mean_waiting is None
-
-
-def test_a_run_without_records_has_totals_of_nothing() -> None:
-    found = _totals([])
-    assert found.stages[0].all.sent == 0
-    assert found.stages[0].all.share_within_objective is None
-    assert found.stages[0].histogram is None
-    assert found.headline.goodput is None
-
-
-def test_one_record_is_every_percentile() -> None:
-    latency = _totals([_record(10, seconds=0.1)]).stages[0].all.latency_ms
-    assert latency is not None
-    assert latency.p50 == latency.p99 == latency.max == pytest.approx(100.0)
-
-
-def test_a_server_that_refuses_everything_has_no_latency_but_times_of_rejections() -> None:
-    found = _totals([_record(10, seconds=0.03, outcome=Outcome.REJECTED)]).stages[0].all
-    assert found.latency_ms is None
-    assert found.rejected_ms is not None
-    assert found.rejected_ms.max == pytest.approx(30)
-    assert found.share_within_objective == 0.0
-
-
 def test_totals_survive_json(folder: RunFolder) -> None:
     found = totals(folder)
     assert from_json(to_json(found)) == found
-
-
-def test_the_headline_contains_the_share_of_the_answer_check_unless_it_compared_nothing() -> None:
-    info = replace(INFO, stages=(_stage(),))
-    assert totals_of(info, [], (), AnswerCheckResult(4, 3, 9, 0.75, ())).headline.guard_share == 0.75
-    assert totals_of(info, [], (), AnswerCheckResult(0, 0, 9, 1.0, ())).headline.guard_share is None
-
-
-def test_a_simulated_server_past_its_capacity_keeps_its_goodput(folder: RunFolder) -> None:
-    found = totals(folder)
-    assert found.headline.knee_stage == "half"
-    assert found.headline.goodput_stage == "overload"
-    assert found.stages[1].all.outcomes[Outcome.REJECTED] > 100

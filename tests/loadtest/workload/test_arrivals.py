@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from loadtest.workload.arrivals import arrival_times
-from loadtest.workload.scenario import ScenarioInvalid, Stage
+from loadtest.workload.scenario import Stage
 
 
 def test_poisson_arrivals_have_exponential_gaps() -> None:
@@ -30,25 +30,9 @@ def test_the_same_seed_gives_the_same_instants() -> None:
     assert arrival_times(stage, 1).tolist() != arrival_times(other, 1).tolist()
 
 
-def test_constant_arrivals_are_evenly_apart() -> None:
-    times = arrival_times(Stage(name="s", seconds=2, rate=4, arrivals="constant"), seed=1)
-    assert times.tolist() == pytest.approx([0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75])
-
-
 @pytest.mark.parametrize(("start", "end"), [(10, 90), (90, 10)])
 def test_a_ramp_changes_its_rate_evenly(start: float, end: float) -> None:
     times = arrival_times(Stage(name="s", seconds=1000, rate=start, ramp_to=end), seed=1)
     counts, _ = np.histogram(times, bins=4, range=(0, 1000))
     middles = start + (end - start) * np.array([0.125, 0.375, 0.625, 0.875])
     assert counts / 250 == pytest.approx(middles, rel=0.06)
-
-
-def test_a_constant_ramp_sends_exactly_what_its_rates_say() -> None:
-    times = arrival_times(Stage(name="s", seconds=10, rate=10, ramp_to=30, arrivals="constant"), seed=1)
-    assert len(times) == 200
-    assert (np.diff(times, n=2) < 0).all()
-
-
-def test_closed_loops_have_no_arrivals() -> None:
-    with pytest.raises(ScenarioInvalid, match="closed loop"):
-        arrival_times(Stage(name="s", seconds=10, users=4), seed=1)

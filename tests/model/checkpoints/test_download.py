@@ -58,14 +58,6 @@ def test_a_file_that_changed_meanwhile_is_downloaded_anew(server: HubServer, tmp
     assert download(file, tmp_path / "got", wait=lambda _: None).read_bytes() == changed
 
 
-def test_a_server_that_cannot_be_reached_is_an_error_at_once(tmp_path: Path) -> None:
-    waits: list[float] = []
-    with pytest.raises(CheckpointError, match=r"/a\.bin cannot be reached: \[Errno 111\] Connection refused; run"):
-        download(RemoteFile("http://127.0.0.1:9/a.bin"), tmp_path / "got", wait=waits.append)
-    assert waits == [2]
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize(
     ("path", "size", "sha256", "message"),
     [
@@ -81,18 +73,6 @@ def test_another_content_is_an_error_and_leaves_no_file(
     with pytest.raises(CheckpointError, match=message):
         download(RemoteFile(f"{server.address}{path}", size, sha256), tmp_path / "got", wait=lambda _: None)
     assert not (tmp_path / "got").exists()
-
-
-def test_a_file_of_an_earlier_command_is_checked_before_it_is_used(server: HubServer, tmp_path: Path) -> None:
-    (tmp_path / "got").write_bytes(b"another")
-    address = f"{server.address}/file.bin"
-    assert download(RemoteFile(address), tmp_path / "got").read_bytes() == b"another"
-    assert download(RemoteFile(address, sha256=DIGEST), tmp_path / "got").read_bytes() == CONTENT
-
-
-def test_other_schemes_are_rejected(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="must begin with https"):
-        download(RemoteFile(f"file://{tmp_path}/secret"), tmp_path / "got")
 
 
 def test_of_several_processes_one_downloads(server: HubServer, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import torch
 from safetensors.torch import save_file
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.hub import HubModel
 from model.checkpoints.hugging_face_files import find_checkpoint, read_settings, read_weights
 from model.checkpoints.weights import select_weights
 
@@ -70,11 +69,6 @@ def test_damaged_pickles_are_an_error_without_the_advice_to_run_them(tmp_path: P
     assert "weights_only" not in str(raised.value)
 
 
-def test_a_folder_without_weights_lists_what_was_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"no weights; expected one of model\.safetensors, pytorch_model\.bin"):
-        read_weights(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [("{", "not readable as JSON"), ("[1]", "must contain a JSON object"), (None, "is missing")],
@@ -86,11 +80,6 @@ def test_a_settings_file_that_is_none_is_refused(tmp_path: Path, content: str | 
         read_settings(tmp_path / "config.json")
 
 
-def test_a_name_that_is_neither_folder_nor_repository_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="here does not exist; name a folder"):
-        find_checkpoint(tmp_path / "nothing" / "here")
-
-
 @pytest.mark.parametrize("name", ["model.safetensors", "model.npz", "pytorch_model.bin"])
 def test_a_file_that_is_no_archive_is_refused_with_its_folder(tmp_path: Path, name: str) -> None:
     np.savez(tmp_path / "model.npz", weights=np.zeros(3))
@@ -98,26 +87,6 @@ def test_a_file_that_is_no_archive_is_refused_with_its_folder(tmp_path: Path, na
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     with pytest.raises(CheckpointError, match=f"must be an archive .* name the folder: {tmp_path}$"):
         find_checkpoint(tmp_path / name)
-
-
-def test_a_bundle_in_the_place_of_a_checkpoint_is_named(tmp_path: Path) -> None:
-    (tmp_path / "bundle.json").write_text("{}")
-    with pytest.raises(
-        CheckpointError, match=f"{tmp_path} is a bundle; `kvasir export {tmp_path} FOLDER --to checkpoint`"
-    ):
-        read_settings(tmp_path / "config.json")
-
-
-def test_a_hub_repository_is_named_with_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    downloaded = HubModel(tmp_path, "someone/opus-mt-en-de", "0123abc", None, "https://hub/someone/opus-mt-en-de")
-    monkeypatch.setattr("model.checkpoints.hugging_face_files.download_model", lambda name, report: downloaded)
-    found = find_checkpoint("someone/opus-mt-en-de")
-    assert (found.path, found.name) == (tmp_path, "someone/opus-mt-en-de@0123abc")
-
-
-def test_an_empty_name_is_not_the_working_directory() -> None:
-    with pytest.raises(CheckpointError, match="the name of the checkpoint is empty; name a folder"):
-        find_checkpoint("")
 
 
 def test_all_that_is_wrong_with_weights_is_listed() -> None:

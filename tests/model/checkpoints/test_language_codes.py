@@ -11,10 +11,6 @@ def test_a_language_gets_its_shortest_standard_code(written: str, code: str) -> 
     assert language_code(written) == code
 
 
-def test_what_is_no_language_stays_as_written() -> None:
-    assert language_code("two words") == "two words"
-
-
 def test_a_language_has_its_short_code_unless_the_model_has_several_of_it() -> None:
     nllb = [
         "ace_Arab",

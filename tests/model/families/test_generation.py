@@ -15,14 +15,14 @@ from model.families.registry import read_checkpoint
 from tests.model.families.greedy_answers import greedy_answers
 from tests.model.families.random_families import FAMILIES, random_model
 
-NUM_TOKENS = 8
-NUM_DRAWN = 6
+NUM_TOKENS = 6
+NUM_DRAWN = 5
 Changes = Mapping[str, object]
 REMOVED = "removed"
 """A setting that is taken out of its file."""
 
 EVERY_FAMILY = tuple(FAMILIES)
-OTHERS = tuple(family for family in FAMILIES if family != "marian")
+TYPICAL = ("bart", "t5")
 # Values for any family; "end" stands for the number of its end-of-sequence token.
 OF_GENERATION: Mapping[str, tuple[object, ...]] = {
     "forced_bos_token_id": (REMOVED, None, 5, 7),
@@ -68,7 +68,7 @@ def _outcome(folder: Path) -> str:
     """Return "equal" or "different" of the answers to random sources, or who refused the checkpoint."""
     end = json.loads((folder / "config.json").read_text("utf-8")).get("eos_token_id", 2)
     generator = torch.Generator().manual_seed(0)
-    source = torch.randint(8, 25, (4, 6), generator=generator)
+    source = torch.randint(8, 25, (2, 6), generator=generator)
     source[:, -1] = end
     mask = torch.ones_like(source)
     try:
@@ -93,10 +93,10 @@ def _outcome(folder: Path) -> str:
 CASES: list[tuple[str, Changes, Changes | None]] = [
     *[("marian", {name: True}, {}) for name in ("normalize_before", "add_final_layer_norm", "normalize_embedding")],
     ("marian", {"static_position_embeddings": False}, {}),
-    *[(family, {"forced_bos_token_id": 5, "forced_eos_token_id": 2, "bad_words_ids": [[6]]}, {}) for family in OTHERS],
-    *[(family, {"forced_bos_token_id": 5}, None) for family in OTHERS],
-    *[(family, {"decoder_start_token_id": REMOVED}, {}) for family in EVERY_FAMILY],
-    *[(family, {}, {"decoder_start_token_id": REMOVED, "bos_token_id": 6}) for family in EVERY_FAMILY],
+    *[(name, {"forced_bos_token_id": 5, "forced_eos_token_id": 2, "bad_words_ids": [[6]]}, {}) for name in TYPICAL],
+    *[(name, {"forced_bos_token_id": 5}, None) for name in TYPICAL],
+    *[(name, {"decoder_start_token_id": REMOVED}, {}) for name in ("marian", *TYPICAL)],
+    *[(name, {}, {"decoder_start_token_id": REMOVED, "bos_token_id": 6}) for name in ("marian", *TYPICAL)],
     ("m2m100", {"scale_embedding": REMOVED, "activation_function": REMOVED}, {}),
     ("bart", {"force_bos_token_to_be_generated": True}, None),
     ("bart", {"force_bos_token_to_be_generated": True}, {}),

@@ -7,14 +7,14 @@ import pytest
 import torch
 from ctranslate2.converters import OpenNMTPyConverter
 
-from export.checks import ExportError, require_tokenizer, with_checked_tasks
+from export.checks import require_tokenizer
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
 from model.positions import sinusoidal_positions
 from tests.export.tiny_checkpoint import train_sentencepiece
 from tests.model.families.ctranslate2.conversions import greedy
-from tests.model.random_models import save_marian, small_model
+from tests.model.random_models import small_model
 
 SPECIAL = ["<unk>", "<blank>", "<s>", "</s>"]
 D_MODEL, NUM_STEPS = 24, 12
@@ -112,7 +112,7 @@ def test_a_checkpoint_gives_the_tokens_that_ctranslate2_gives(
     generator = torch.Generator().manual_seed(4)
     sources = [
         torch.randint(4, len(vocabulary), (int(length),), generator=generator).tolist()
-        for length in torch.randint(1, 12, (300,), generator=generator)
+        for length in torch.randint(1, 12, (100,), generator=generator)
     ]
     answers = reference.translate_batch(
         [[vocabulary[token] for token in source] for source in sources],
@@ -162,15 +162,6 @@ def test_a_checkpoint_that_cannot_be_read_is_an_error(
     assert not (tmp_path / "it_ran").exists()
 
 
-def test_a_truncated_or_foreign_file_is_an_error(tmp_path: Path) -> None:
-    file, _ = _write(tmp_path / "trained", ties=True, qkv_biases=True, activation="relu")
-    whole = file.read_bytes()
-    for content in (whole[:1000], whole[:-1000], b"", b"PK\3\4", b"text", b"\x80\x02e."):
-        file.write_bytes(content)
-        with pytest.raises(CheckpointError, match=r"model\.pt"):
-            read_checkpoint(file)
-
-
 def test_a_file_of_pytorch_before_1_6_is_read(tmp_path: Path) -> None:
     file, content = _write(tmp_path / "trained", ties=True, qkv_biases=True, activation="relu")
     expected = read_checkpoint(file).weights
@@ -188,29 +179,3 @@ def test_one_of_several_files_must_be_named_and_those_of_macos_are_none(tmp_path
     with pytest.raises(CheckpointError, match=r"has 2 checkpoints: model\.pt step_5000\.pt; name one .*/model\.pt$"):
         read_checkpoint(file.parent)
     assert read_checkpoint(file).provenance.family == "opennmt-py"
-
-
-def test_a_file_in_a_checkpoint_of_hugging_face_is_none_of_this_format(tmp_path: Path) -> None:
-    folder = save_marian(tmp_path / "marian", {}).folder
-    torch.save({"state": {}}, folder / "optimizer.pt")
-    assert read_checkpoint(folder).provenance.family == "marian"
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(CheckpointError, match=r"has no weights; expected one of model\.safetensors"):
-        read_checkpoint(folder)
-    file, _ = _write(tmp_path / "trained", ties=True, qkv_biases=True, activation="relu")
-    file.with_name("config.json").write_text('{"save_data": "run"}', "utf-8")
-    assert read_checkpoint(file.parent).provenance.family == "opennmt-py"
-
-
-def test_languages_are_those_of_tokenizer_config_json(tmp_path: Path) -> None:
-    file, _ = _write(tmp_path / "trained", ties=True, qkv_biases=True, activation="relu")
-    file.with_name("tokenizer_config.json").write_text('{"source_lang": "eng", "target_lang": "nob"}', "utf-8")
-    languages = with_checked_tasks(read_checkpoint(file)).languages
-    assert (languages.source, languages.target) == (("en",), ("nb",))
-
-
-def test_a_tokenizer_that_is_no_sentencepiece_model_is_an_error(tmp_path: Path) -> None:
-    file, _ = _write(tmp_path / "trained", ties=True, qkv_biases=True, activation="relu")
-    file.with_name("source.spm").write_bytes(b"garbage")
-    with pytest.raises(ExportError, match=r"source\.spm is not a SentencePiece model"):
-        require_tokenizer(read_checkpoint(file), pytest.fail)

@@ -7,19 +7,12 @@ import torch
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.weights import build_model, parameter_shapes, select_weights
-from model.families.registry import FAMILIES, read_checkpoint
-from tests.model.families.marian.test_hugging_face import rewrite_json
+from model.families.registry import read_checkpoint
 from tests.model.random_models import save_marian
 
 
 def test_the_family_of_a_checkpoint_is_read_from_its_config(tmp_path: Path) -> None:
     assert read_checkpoint(save_marian(tmp_path, {}).folder).provenance.family == "marian"
-
-
-def test_a_config_without_a_model_type_is_a_marian_config(tmp_path: Path) -> None:
-    saved = save_marian(tmp_path, {})
-    rewrite_json(saved.folder / "config.json", {"model_type": None})
-    assert read_checkpoint(saved.folder).provenance.family == "marian"
 
 
 def test_an_unknown_family_is_rejected_with_the_families_that_are_supported(tmp_path: Path) -> None:
@@ -31,11 +24,6 @@ def test_an_unknown_family_is_rejected_with_the_families_that_are_supported(tmp_
         "config.json: the model family is not supported. Supported: marian, bart, mbart, m2m100, pegasus, t5. "
         'Given: `model_type` "bert", `architectures` ["BertModel"]'
     )
-
-
-def test_no_config_belongs_to_two_families() -> None:
-    for model_type in ("marian", "bart", "mbart", "m2m_100", "pegasus", "t5", "mt5"):
-        assert len([family for family in FAMILIES if family.matches({"model_type": model_type})]) == 1, model_type
 
 
 def test_a_checkpoint_has_one_weight_for_each_parameter_of_its_model(tmp_path: Path) -> None:

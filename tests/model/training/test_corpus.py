@@ -1,7 +1,6 @@
 from itertools import combinations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,14 +22,6 @@ def test_an_epoch_has_every_pair_once_and_no_batch_over_the_budget(
         assert padded <= max_tokens or len(batch) == 1
 
 
-def test_pairs_of_like_length_are_together() -> None:
-    random = np.random.default_rng(0)
-    lengths = random.integers(1, 60, 3000)
-    batches = token_batches(np.arange(3000), lengths, lengths, 1000, seed=1, epoch=0)
-    padded = sum(len(batch) * 2 * lengths[batch].max() for batch in batches)
-    assert padded < 1.05 * 2 * lengths.sum()
-
-
 def test_no_two_epochs_are_alike_and_the_same_epoch_is() -> None:
     lengths = np.full(100, 7)
     epochs = []
@@ -48,9 +39,3 @@ def test_a_share_takes_another_part_of_its_file_each_epoch() -> None:
         assert len(set(indices[indices >= 100])) == 250
     first, second = (set(indices[indices >= 100]) for indices in epochs)
     assert 30 < len(first & second) < 95
-
-
-def test_a_share_over_one_takes_pairs_more_than_once() -> None:
-    counts = np.bincount(epoch_indices([40], [2.5], seed=1, epoch=0), minlength=40)
-    assert sorted(set(counts)) == [2, 3]
-    assert counts.sum() == pytest.approx(100)

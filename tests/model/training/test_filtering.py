@@ -59,10 +59,3 @@ def test_kept_and_dropped_pairs_are_written_in_the_columns_and_the_order_of_the_
     assert {line.rpartition("\t")[0] for line in worst} | set(kept) == set(lines)
     assert all(float(line.split("\t")[2]) > 0 for line in worst)
     assert len(worst) in (2, 3)  # of one or two classes of lengths
-
-
-def test_a_file_without_pairs_is_rejected(trainer: Trainer, tmp_path: Path) -> None:
-    result = _filter(trainer, tmp_path, "")
-    assert result.exit_code != 0
-    assert "pairs.tsv has no pairs" in result.stderr
-    assert not (tmp_path / "kept.tsv").exists()

@@ -26,10 +26,6 @@ XLIFF_1 = """<xliff xmlns="urn:oasis:names:tc:xliff:document:1.2" version="1.2">
 </body></file>
 <file source-language="en" target-language="de"><body>
  <trans-unit id="5"><source>Yes.</source><target state="final">Ja.</target></trans-unit></body></file></xliff>"""
-XLIFF_2 = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en" trgLang="de"><file id="f">
-<unit id="1"><segment state="translated"><source>See <pc id="1">this</pc><ph id="2"/>.</source>
-<target>Siehe das.</target></segment>
-<segment state="initial"><source>No.</source><target>Nein.</target></segment></unit></file></xliff>"""
 PO = """msgid ""
 msgstr "Content-Type: text/plain; charset=UTF-8\\n"
 
@@ -63,21 +59,11 @@ def test_pairs_are_read_plain_and_compressed(name: str, tmp_path: Path) -> None:
     assert list(read_pairs(tmp_path / name)) == [("One.", "Eins."), ("Two \u2028 three.", "Zwei, drei.")]
 
 
-def test_columns_can_be_swapped(tmp_path: Path) -> None:
-    (tmp_path / "pairs.tsv").write_text("One.\tEins.\n", "utf-8")
-    assert list(read_pairs(tmp_path / "pairs.tsv", swap_columns=True)) == [("Eins.", "One.")]
-
-
 @pytest.mark.parametrize("line", ["Two.", "Two.\tZwei.\t2", "Two.\t ", ""])
 def test_a_line_that_is_no_pair_is_named(line: str, tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text(f"One.\tEins.\n{line}\nThree.\tDrei.\n", "utf-8")
     with pytest.raises(ValueError, match=r"pairs\.tsv, line 2: a line must have two columns"):
         list(read_pairs(tmp_path / "pairs.tsv"))
-
-
-def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path: Path) -> None:
-    (tmp_path / "pairs.tsv").write_text("One.\tEins.\nTwo.\t\ufeffZwei.\n", "utf-8-sig")
-    assert list(read_pairs(tmp_path / "pairs.tsv")) == [("One.", "Eins."), ("Two.", "\ufeffZwei.")]
 
 
 def test_a_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
@@ -123,15 +109,6 @@ def test_translated_segments_of_xliff_are_pairs_in_the_direction_of_the_training
     path = _written(tmp_path, name, XLIFF_1)
     assert list(read_pairs(path, BOTH)) == [("A house.", "Ein Haus."), ("Yes.", "Ja.")]
     assert list(read_pairs(path, ("de", "en"))) == [("Ein Haus.", "A house."), ("Ja.", "Yes.")]
-
-
-def test_segments_of_xliff_2_are_pairs(tmp_path: Path) -> None:
-    assert list(read_pairs(_written(tmp_path, "a.xlf", XLIFF_2), BOTH)) == [("See this.", "Siehe das.")]
-
-
-def test_xliff_of_other_languages_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"a\.xlf: the file must have the languages en and fr\. Given: en and de"):
-        list(read_pairs(_written(tmp_path, "a.xlf", XLIFF_2), ("en", "fr")))
 
 
 def test_translated_messages_of_a_catalogue_are_pairs(tmp_path: Path) -> None:

@@ -46,17 +46,6 @@ def test_an_attempt_that_fails_leaves_its_folder_to_other_settings(data: Path, u
     train(toy_settings(data), tmp_path / "run")
 
 
-def test_a_vocabulary_is_made_anew_until_there_is_a_state(data: Path, unseen: Path, tmp_path: Path) -> None:
-    changed = tmp_path / "changed.tsv"
-    changed.write_bytes(unseen.read_bytes())
-    Trainer(toy_settings(changed), tmp_path / "run")
-    changed.write_bytes(data.read_bytes())
-    trainer = train(toy_settings(changed), tmp_path / "run")
-    whole = train(toy_settings(data), tmp_path / "whole")
-    vocabularies = [run.run_folder.checkpoint / "source.spm" for run in (trainer, whole)]
-    assert vocabularies[0].read_bytes() == vocabularies[1].read_bytes()
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -75,21 +64,5 @@ def test_a_run_does_not_go_on_with_other_data(
     changing.write_text(change(text), "utf-8")
     with pytest.raises(ValueError, match=f"was trained on other data .*{reason}"):
         Trainer(settings, tmp_path / "run")
-    changing.write_text(text, "utf-8")
-    assert Trainer(settings, tmp_path / "run").position.step == 4
-
-
-def test_a_run_does_not_go_on_measuring_on_other_pairs(data: Path, unseen: Path, tmp_path: Path) -> None:
-    changing = tmp_path / "changing.tsv"
-    text = unseen.read_text("utf-8")
-    changing.write_text(text, "utf-8")
-    settings = toy_settings(data, validation=str(changing))
-    train(settings, tmp_path / "run", stop_after(4))
-    first, _, others = text.partition("\n")
-    # Nothing that a token stands for, but another reference.
-    for changed in (f"{others}{first}\n", text.replace("\t", "\t ", 1)):
-        changing.write_text(changed, "utf-8")
-        with pytest.raises(ValueError, match=r"was validated on other pairs than .*changing\.tsv contains"):
-            Trainer(settings, tmp_path / "run")
     changing.write_text(text, "utf-8")
     assert Trainer(settings, tmp_path / "run").position.step == 4

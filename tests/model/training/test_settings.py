@@ -46,9 +46,3 @@ def test_a_run_can_be_prolonged_only_with_a_schedule_that_does_not_depend_on_its
     for schedule, differences in (("inverse-square-root", []), ("cosine", ["max_steps was 12 and is 24"])):
         earlier = toy_settings(Path("a.tsv"), schedule=schedule).to_json()
         assert toy_settings(Path("a.tsv"), schedule=schedule, max_steps=24).differences(earlier) == differences
-
-
-def test_a_difference_is_told_with_both_values() -> None:
-    earlier = toy_settings(Path("a.tsv")).to_json()
-    changed = toy_settings(Path("a.tsv"), seed=2, patience=1)
-    assert changed.differences(earlier) == ["seed was 1 and is 2"]

@@ -1,17 +1,14 @@
 """Real trainings, of a few thousand weights and a few seconds."""
 
-import json
 import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
 from model.checkpoints.weights import build_model
 from model.families.registry import read_checkpoint
-from model.training.settings import DataFile, Schedule
 from model.training.trainer import Progress, SubwordSplitter, Trainer, average_weights, learning_rate
 from model.training.vocabulary import JointVocabulary, best_split, read_vocabulary, train_vocabulary
 from tests.model.training.toy_runs import WORDS, no_report, stop_after, toy_settings, train, without_times
@@ -43,9 +40,8 @@ def test_a_model_learns_to_reverse_words(data: Path, unseen: Path, tmp_path: Pat
     assert trainer.run_folder.plot_file.read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("stopped_after", [4, 10])
 def test_an_interrupted_run_ends_bit_for_bit_where_an_uninterrupted_one_does(
-    stopped_after: int, data: Path, unseen: Path, tmp_path: Path
+    data: Path, unseen: Path, tmp_path: Path
 ) -> None:
     # Dropout draws from the generator, and an epoch has fewer batches than the run.
     settings = toy_settings(
@@ -53,7 +49,7 @@ def test_an_interrupted_run_ends_bit_for_bit_where_an_uninterrupted_one_does(
         validation=str(unseen),
         dropout=0.3,
         accumulated_batches=2,
-        batch_tokens=1500,
+        batch_tokens=900,
         copied_pairs=0.1,
         noisy_pairs=0.2,
         joined_pairs=0.1,
@@ -63,8 +59,8 @@ def test_an_interrupted_run_ends_bit_for_bit_where_an_uninterrupted_one_does(
     )
     whole = train(settings, tmp_path / "whole")
     assert whole.position.epoch > 0
-    stopped = train(settings, tmp_path / "stopped", stop_after(stopped_after))
-    assert stopped.position.step == stopped_after
+    stopped = train(settings, tmp_path / "stopped", stop_after(10))
+    assert stopped.position.step == 10
     torch.rand(7)
     resumed = train(settings, tmp_path / "stopped")
     for ours, theirs in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
@@ -94,35 +90,6 @@ def test_a_killed_run_goes_on_from_its_last_state(data: Path, tmp_path: Path) ->
         assert torch.equal(ours, theirs)
 
 
-def test_a_run_that_is_killed_before_its_first_state_begins_anew_with_its_log(data: Path, tmp_path: Path) -> None:
-    settings = toy_settings(data, dropout=0.3, log_every=1)
-    whole = train(settings, tmp_path / "whole")
-
-    def kill(progress: Progress) -> None:
-        if progress.step == 2:
-            raise RuntimeError("killed")
-
-    with pytest.raises(RuntimeError, match="killed"):
-        Trainer(settings, tmp_path / "killed").run(kill)
-    assert without_times(train(settings, tmp_path / "killed")) == without_times(whole)
-
-
-@pytest.mark.parametrize("killed_after", [2, 8])
-def test_a_line_of_the_log_that_was_cut_short_is_no_obstacle(killed_after: int, data: Path, tmp_path: Path) -> None:
-    settings = toy_settings(data, log_every=1)
-    run = tmp_path / "run"
-
-    def kill(progress: Progress) -> None:
-        if progress.step == killed_after:
-            with (run / "log.jsonl").open("a", encoding="utf-8") as lines:
-                lines.write('{"step": 9, "lo')
-            raise RuntimeError("killed")
-
-    with pytest.raises(RuntimeError, match="killed"):
-        Trainer(settings, run).run(kill)
-    assert [entry["step"] for entry in train(settings, run).run_folder.log()] == list(range(1, 13))
-
-
 def test_gradients_that_are_not_finite_end_the_run_before_the_update(data: Path, tmp_path: Path) -> None:
     settings = toy_settings(data, dropout=0.3)
     whole = train(settings, tmp_path / "whole")
@@ -141,26 +108,6 @@ def test_gradients_that_are_not_finite_end_the_run_before_the_update(data: Path,
     assert resumed.run(no_report)
     for ours, theirs in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
         assert torch.equal(ours, theirs)
-
-
-@pytest.mark.parametrize(
-    ("learning_rate", "is_validated", "reason"),
-    [(1e39, False, "weights are not finite"), (1e30, True, "the loss of validation is nan")],
-)
-def test_an_update_that_leaves_no_finite_numbers_is_not_saved(
-    learning_rate: float, is_validated: bool, reason: str, data: Path, unseen: Path, tmp_path: Path
-) -> None:
-    settings = toy_settings(
-        data,
-        learning_rate=learning_rate,
-        validation=str(unseen) if is_validated else None,
-        max_steps=1,
-        warmup_steps=0,
-    )
-    with pytest.raises(ValueError, match=f"diverged at update 1, {reason}"):
-        train(settings, tmp_path / "run")
-    assert not (tmp_path / "run" / "state.pt").exists()
-    assert not (tmp_path / "run" / "en-de" / "model.safetensors").exists()
 
 
 def test_two_accumulated_batches_are_one_update_from_both(data: Path, tmp_path: Path) -> None:
@@ -219,36 +166,6 @@ def test_a_run_can_begin_with_another_model_in_the_other_direction(data: Path, t
     assert read_vocabulary(second.run_folder.checkpoint).numbers == read_vocabulary(first.run_folder.checkpoint).numbers
 
 
-def test_padding_keeps_the_embedding_of_zero_that_starts_every_answer(data: Path, tmp_path: Path) -> None:
-    model = train(toy_settings(data, weight_decay=0.1), tmp_path / "run").model
-    assert not model.encoder.embedding.weight[model.config.pad_token_id].any()
-
-
-def test_pairs_that_are_too_long_are_left_out_and_counted(data: Path, tmp_path: Path) -> None:
-    long = tmp_path / "long.tsv"
-    long.write_text("ant\tant\n" + " ".join(["bee"] * 100) + "\tbee\n", "utf-8")
-    settings = toy_settings(data, data=(DataFile(str(data)), DataFile(str(long))), max_steps=1)
-    trainer = Trainer(settings, tmp_path / "run")
-    assert (trainer.corpus.sizes, trainer.corpus.num_left_out) == ((900, 1), 1)
-
-
-def test_bfloat16_trains_much_like_float32(data: Path, tmp_path: Path) -> None:
-    losses = {}
-    for precision in ("float32", "bfloat16"):
-        trainer = train(toy_settings(data, precision=precision, dropout=0.0, max_steps=30), tmp_path / precision)
-        losses[precision] = trainer.run_folder.log()[-1]["loss"]
-        assert all(parameter.dtype == torch.float32 for parameter in trainer.model.parameters())
-    assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.02)
-    assert losses["bfloat16"] != losses["float32"]
-
-
-def test_every_line_of_the_log_is_json_with_its_step(data: Path, tmp_path: Path) -> None:
-    trainer = train(toy_settings(data), tmp_path / "run")
-    lines = [json.loads(line) for line in trainer.run_folder.log_file.read_text("utf-8").splitlines()]
-    assert [line["step"] for line in lines] == [3, 6, 9, 12]
-    assert all(0 < line["learning_rate"] <= 1e-3 and line["loss"] > 0 for line in lines)
-
-
 def test_a_student_with_a_recurrent_decoder_is_written_and_read_back(data: Path, tmp_path: Path) -> None:
     settings = toy_settings(data, decoder="ssru")
     trainer = train(settings, tmp_path / "run")
@@ -268,12 +185,6 @@ def test_a_student_with_a_recurrent_decoder_is_written_and_read_back(data: Path,
     assert Trainer(again, tmp_path / "again").model.config.has_recurrent_decoder
 
 
-@pytest.mark.parametrize("schedule", ["inverse-square-root", "cosine"])
-def test_the_rate_rises_in_a_line_to_its_highest(schedule: Schedule) -> None:
-    rates = [learning_rate(schedule, step, 0.4, 4, 100) for step in (1, 2, 3, 4)]
-    assert rates == pytest.approx([0.1, 0.2, 0.3, 0.4])
-
-
 @pytest.mark.parametrize("step", [4000, 4001, 16_000, 99_999])
 def test_the_inverse_square_root_is_that_of_the_paper(step: int) -> None:
     # Vaswani et al. 2017, section 5.3; d_model is chosen so that both have the same highest rate.
@@ -281,16 +192,6 @@ def test_the_inverse_square_root_is_that_of_the_paper(step: int) -> None:
     scale = highest * math.sqrt(warmup)
     paper = scale * min(step**-0.5, step * warmup**-1.5)
     assert learning_rate("inverse-square-root", step, highest, warmup, 100_000) == pytest.approx(paper)
-
-
-def test_a_cosine_is_half_way_down_half_way_through_and_ends_at_nothing() -> None:
-    rates = [learning_rate("cosine", step, 1.0, 10, 110) for step in (10, 35, 60, 110, 200)]
-    assert rates == pytest.approx([1.0, (1 + math.sqrt(0.5)) / 2, 0.5, 0.0, 0.0])
-
-
-@pytest.mark.parametrize("schedule", ["inverse-square-root", "cosine"])
-def test_without_warm_up_the_first_rate_is_near_the_highest(schedule: Schedule) -> None:
-    assert learning_rate(schedule, 1, 1.0, 0, 1000) == pytest.approx(1.0, abs=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -305,22 +206,6 @@ def test_split_tokens_are_more_and_have_the_same_text(vocabulary: JointVocabular
     assert len(found) > len(tokens)
     assert found[-1] == vocabulary.end
     assert vocabulary.decode(found) == TEXT
-
-
-def test_few_tokens_are_split_with_a_small_probability_and_equal_seeds_split_equally(
-    vocabulary: JointVocabulary,
-) -> None:
-    (tokens,) = vocabulary.encode([" ".join(WORDS * 20)])
-    splitter = SubwordSplitter(vocabulary, 0.1)
-    found = splitter.for_batch((1, 2), 4096)(tokens)
-    assert 1.02 * len(tokens) < len(found) < 1.25 * len(tokens)
-    np.testing.assert_array_equal(splitter.for_batch((1, 2), 4096)(tokens), found)
-    assert not np.array_equal(splitter.for_batch((1, 3), 4096)(tokens), found)
-
-
-def test_a_sequence_that_would_be_too_long_is_not_split(vocabulary: JointVocabulary) -> None:
-    (tokens,) = vocabulary.encode([TEXT])
-    np.testing.assert_array_equal(SubwordSplitter(vocabulary, 1.0).for_batch((1,), len(tokens))(tokens), tokens)
 
 
 def test_the_best_split_has_the_fewest_pieces_and_of_those_the_most_probable() -> None:
@@ -353,13 +238,3 @@ def test_the_average_is_the_mean_of_each_weight(tmp_path: Path) -> None:
     for name, tensor in averaged.items():
         assert tensor.dtype == torch.float32
         torch.testing.assert_close(tensor, torch.stack([weights[name] for weights in snapshots]).mean(dim=0))
-
-
-def test_the_average_of_one_snapshot_is_that_snapshot(tmp_path: Path) -> None:
-    save_file({"a": (weight := torch.randn(7))}, tmp_path / "1.safetensors")
-    assert torch.equal(average_weights([tmp_path / "1.safetensors"])["a"], weight)
-
-
-def test_there_is_no_average_of_nothing() -> None:
-    with pytest.raises(ValueError, match="no snapshots"):
-        average_weights([])

@@ -1,5 +1,4 @@
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +15,6 @@ def vocabulary() -> JointVocabulary:
     return train_vocabulary(TEXTS, 300)
 
 
-def test_the_vocabulary_is_numbered_as_marian_does(vocabulary: JointVocabulary) -> None:
-    assert len(vocabulary) == 300
-    assert (vocabulary.end, vocabulary.unknown, vocabulary.padding) == (0, 1, 299)
-    assert sorted(vocabulary.numbers.values()) == list(range(300))
-
-
 @pytest.mark.parametrize("text", ["ant bee", "Größe: 5 €", "日本 🦊"])
 def test_every_text_comes_back_from_its_tokens(text: str, vocabulary: JointVocabulary) -> None:
     (tokens,) = vocabulary.encode([text])
@@ -35,10 +28,6 @@ def test_what_was_written_is_read_again(vocabulary: JointVocabulary, tmp_path: P
     read = read_vocabulary(tmp_path)
     assert read.numbers == vocabulary.numbers
     np.testing.assert_array_equal(read.encode(["gnu hen"])[0], vocabulary.encode(["gnu hen"])[0])
-
-
-def test_the_same_text_gives_the_same_vocabulary(vocabulary: JointVocabulary) -> None:
-    assert train_vocabulary(TEXTS, 300).sentencepiece == vocabulary.sentencepiece
 
 
 def test_a_checkpoint_with_two_vocabularies_or_none_is_rejected(vocabulary: JointVocabulary, tmp_path: Path) -> None:
@@ -78,22 +67,6 @@ def test_a_size_that_the_text_does_not_allow_is_refused_with_one_that_it_does(si
         train_vocabulary(TEXTS, size)
     (allowed,) = re.findall(r"--vocab-size (\d+)", str(raised.value))
     assert len(train_vocabulary(TEXTS, int(allowed))) == int(allowed)
-
-
-def test_no_text_makes_no_vocabulary() -> None:
-    with pytest.raises(ValueError, match="there is no text"):
-        train_vocabulary([], 300)
-
-
-@pytest.mark.parametrize("error", [ValueError("pairs.tsv, line 2: two columns"), KeyboardInterrupt()])
-def test_what_is_wrong_with_the_text_is_said_and_not_what_the_tool_makes_of_it(error: BaseException) -> None:
-    def texts() -> Iterator[str]:
-        yield from TEXTS
-        raise error
-
-    with pytest.raises(type(error)) as raised:
-        train_vocabulary(texts(), 300)
-    assert raised.value is error
 
 
 def test_source_and_target_may_have_pieces_of_their_own_and_a_language_token(

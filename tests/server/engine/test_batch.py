@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from server.engine.batch import SearchGroup, sorted_logit_rows
+from server.engine.batch import SearchGroup
 from server.engine.decoding.forced_search import ForcedSearch
 from server.engine.decoding.request_decoder import RequestDecoder
 from server.engine.decoding.search import Choice, EndBonus, SearchLimits
@@ -104,30 +104,6 @@ def test_the_last_requests_take_the_places_of_removed_ones(
     assert search.moves == [moves]
 
 
-def test_decoders_are_counted_while_their_requests_are_there() -> None:
-    group = _group()
-    _added(group, sentence_params(), sentence_params())
-    assert group.row_search is None  # `Choosing` is none
-    _added(group, sentence_params(suppress_tokens=(1,)), sentence_params(return_attention=True), has_decoder=True)
-    assert (group.num_decoders, group.needs_attention, group.rows_with_logits()) == (2, True, [2])
-    group.remove([3])
-    assert (group.num_decoders, group.needs_attention, group.rows_with_logits()) == (1, False, [2])
-    group.remove([0])
-    assert group.rows_with_logits() == [2]  # its row, in the first place now
-    assert group.decoders[0] is not None
-
-
-def test_rows_with_logits_are_sorted_and_none_is_there_twice() -> None:
-    first, second = _group(), _group()
-    options = sentence_params(suppress_tokens=(1,))
-    _added(first, options, options, has_decoder=True)
-    _added(second, options, sentence_params(), has_decoder=True)
-    first.rows[:2, 0] = 4, 1
-    second.rows[:2, 0] = 3, 0
-    assert sorted_logit_rows([first, second]).tolist() == [1, 3, 4]
-    assert sorted_logit_rows([_group()]).size == 0
-
-
 def test_a_first_token_is_the_only_candidate_of_the_first_step() -> None:
     search = Choosing()
     group = _group(search)
@@ -150,15 +126,6 @@ def test_a_removed_request_does_not_wait_for_its_first_token() -> None:
     _added(forced, sentence_params(first_token=9, forced_target=(9, END)), has_decoder=True)
     assert forced.is_forced
     assert not forced.awaiting_first_token
-
-
-def test_a_search_gets_as_many_candidates_as_it_wants() -> None:
-    search = Choosing(num_candidates=5)
-    group = _group(search)
-    _added(group, sentence_params(suppress_tokens=(1,)), has_decoder=True)
-    group.advance(_outputs(np.array([0])))
-    tokens, log_probs = search.received[0]
-    assert tokens.shape == log_probs.shape == (1, 1, 5)
 
 
 def test_a_decoder_that_failed_finishes_its_request_with_the_error() -> None:

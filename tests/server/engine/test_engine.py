@@ -5,12 +5,9 @@ import random
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from server.engine.batch import Batch, SearchGroup
-from server.engine.decoding.candidate_selection import CandidateSelection, Selected
-from server.engine.engine import StepGuard
-from server.engine.model_runner import RequestRows, StepOutputs
+from server.engine.model_runner import StepOutputs
 from server.interface.errors import EngineFailed
 from server.interface.request import Completion, FinishReason, Request
 from tests.fakes.engine import END, FakeEngine, Tokens, copying_table, random_table, request, spelled_out
@@ -82,21 +79,6 @@ def test_a_request_gets_the_same_answer_alone_and_batched_in_any_order_of_arriva
         _assert_empty(engine)
 
 
-def test_a_request_gets_the_same_answer_whenever_it_arrives() -> None:
-    table = random_table(12, VOCAB)
-    requests = _mixed(40)
-    alone = [_answers(FakeEngine(table).run([_again(each)]))[0] for each in requests]
-    engine = FakeEngine(table, max_rows=12)
-    done: dict[Request, Completion] = {}
-    arrivals = random.Random(0)
-    waiting = list(requests)
-    while len(done) < len(requests):
-        for _ in range(min(arrivals.randrange(4), len(waiting))):
-            engine.scheduler.submit([waiting.pop(0)])
-        done.update((completion.request, completion) for completion in engine.step())
-    assert _answers([done[each] for each in requests]) == alone
-
-
 def test_requests_of_different_age_length_and_beam_size_share_every_step() -> None:
     engine = FakeEngine(copying_table(VOCAB))
     engine.scheduler.submit([_greedy(6), _beam(5, beam_size=3)])
@@ -132,14 +114,6 @@ def test_answers_and_times_are_those_of_the_table_and_the_clock() -> None:
     timings = done.request.timings
     assert (timings.admitted, timings.encoded, timings.assigned, timings.first_token) == (100.0, 100.0, 100.0, 100.0)
     assert timings.finished == 102.0
-
-
-def test_a_request_ends_at_its_own_limit() -> None:
-    engine = FakeEngine(copying_table(VOCAB))
-    [done] = engine.run([_greedy(20, max_new_tokens=4)])
-    assert done.hypotheses[0].token_ids == [3, 3, 3, 3]
-    assert done.finish_reason is FinishReason.LENGTH
-    assert len(engine.runner.decoded) == 4
 
 
 def test_rows_of_finished_requests_are_assigned_in_the_next_step() -> None:
@@ -286,35 +260,12 @@ def test_forced_ends_reach_the_searches() -> None:
     assert {done.finish_reason for done in completions} == {FinishReason.LENGTH}
 
 
-def test_the_first_step_of_a_beam_request_needs_one_row_only() -> None:
-    engine = FakeEngine(copying_table(VOCAB))
-    engine.run([_beam(3, beam_size=5)])
-    assert engine.runner.decoded[:2] == [1, 5]
-
-
-def test_the_encoder_runs_once_for_all_requests_admitted_together() -> None:
-    engine = FakeEngine(copying_table(VOCAB))
-    requests = [_greedy(5), _beam(4, beam_size=4), _greedy(3)]
-    engine.run(requests)
-    engine.run([late := _greedy(2)])
-    assert engine.runner.encoded == [
-        [tuple(each.source.tolist()) for each in requests],
-        [tuple(late.source.tolist())],
-    ]
-
-
 def test_requests_are_encoded_ahead_in_one_run_and_no_others_until_these_have_rows() -> None:
     engine = FakeEngine(copying_table(VOCAB), max_rows=4)
     requests = [_greedy(length) for length in (5, 5, 5, 5, 2, 2, 2, 2, 2)]
     engine.run(requests)
     assert [len(run) for run in engine.runner.encoded] == [8, 1]
     assert requests[8].timings.admitted == 100.0 + 7
-
-
-def test_an_engine_with_nothing_to_do_runs_nothing() -> None:
-    engine = FakeEngine(copying_table(VOCAB))
-    assert engine.step() == []
-    assert (engine.runner.encoded, engine.runner.decoded) == ([], [])
 
 
 def test_an_observer_receives_rows_and_seconds_of_every_step() -> None:
@@ -340,59 +291,3 @@ def test_ten_times_the_tokens_move_no_more_memory_for_each_of_them() -> None:
         after = engine.runner.cache.self_cache
         changed = ~((before == after) | (np.isnan(before) & np.isnan(after)))
         assert np.count_nonzero(changed) == 2 * 2  # one key and one value for each row
-
-
-def test_an_error_in_the_options_of_a_request_ends_it_in_the_same_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = FakeEngine(copying_table(12))
-    ill, other = (
-        request([3, 3, 3, END], sentence_params(max_new_tokens=8, suppress_tokens=(token,))) for token in (6, 7)
-    )
-    engine.scheduler.submit([ill, other])
-    engine.step()
-    select = CandidateSelection.select
-
-    def broken(
-        selection: CandidateSelection, sequences: NDArray[np.int32], num_candidates: int, rows: RequestRows
-    ) -> Selected:
-        if selection.params is ill.params:
-            raise RuntimeError("a bug in an option")
-        return select(selection, sequences, num_candidates, rows)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(CandidateSelection, "select", broken)
-        [failed] = engine.step()
-    assert failed.request is ill
-    assert isinstance(failed.error, EngineFailed)
-    while not (done := engine.step()):
-        pass
-    [completed] = done
-    assert completed.request is other
-    assert completed.hypotheses[0].token_ids == [3, 3, 3]
-
-
-def test_an_exception_becomes_one_failed_completion_for_each_request() -> None:
-    requests, ended = [request([5, END]), request([6, END])], list[Completion]()
-    with StepGuard(ended, lambda: requests):
-        raise ValueError
-    assert [completion.request for completion in ended] == requests
-    for completion in ended:
-        assert isinstance(completion.error, EngineFailed)
-        assert "ValueError" in str(completion.error)
-    assert ended[0].error is not ended[1].error
-
-
-def test_without_an_exception_no_request_is_taken() -> None:
-    def taken() -> list[Request]:
-        raise AssertionError
-
-    ended: list[Completion] = []
-    with StepGuard(ended, taken):
-        pass
-    assert not ended
-
-
-def test_an_interrupt_is_not_suppressed() -> None:
-    ended: list[Completion] = []
-    with pytest.raises(KeyboardInterrupt), StepGuard(ended, list):
-        raise KeyboardInterrupt
-    assert not ended

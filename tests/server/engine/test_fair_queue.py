@@ -123,13 +123,6 @@ def test_a_short_call_does_not_wait_for_a_long_one_of_the_same_client_beside_oth
     assert set(server.client_of) <= before
 
 
-def test_a_client_alone_is_queued_as_its_calls_arrive() -> None:
-    server = _Server()
-    for _ in range(20):
-        server.send("only")
-    assert [server.step() for _ in range(20)] == ["only"] * 20
-
-
 def test_only_the_client_above_its_share_is_rejected_when_the_queue_is_slow() -> None:
     server = _Server(max_waiting=10_000, max_queue_seconds=0.5)
     for _ in range(20):
@@ -161,15 +154,6 @@ def test_a_queue_filled_by_one_client_takes_the_share_of_another() -> None:
     assert not server.scheduler._shares._num_present
     assert not server.scheduler._shares._next_call
     assert not server.scheduler._shares._next_rest
-    assert not server.scheduler._shares._num_waiting
-
-
-def test_clients_of_dropped_requests_are_not_kept() -> None:
-    server = _Server()
-    server.send("gone", 3)
-    server.scheduler.cancel(list(server.client_of))
-    server.scheduler.admit(0, server.now)
-    assert not server.scheduler._shares._num_present
     assert not server.scheduler._shares._num_waiting
 
 

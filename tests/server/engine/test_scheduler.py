@@ -50,13 +50,6 @@ def test_a_short_call_passes_the_rest_of_a_long_one() -> None:
     assert _admitted(scheduler) == page[:3] + one + page[3:9] + another + page[9:]
 
 
-def test_the_time_of_admission_is_the_callers() -> None:
-    scheduler = _scheduler()
-    [waiting] = _submitted(scheduler, _request())
-    scheduler.admit(0, 123.5)
-    assert waiting.timings.admitted == 123.5
-
-
 def test_a_request_reserves_a_row_for_each_beam_until_it_is_retired() -> None:
     scheduler = _scheduler(max_rows=8)
     wide, narrow, late = _submitted(scheduler, _request(5), _request(3), _request(1))
@@ -135,13 +128,6 @@ def test_a_full_queue_rejects_a_whole_call_with_its_size() -> None:
     assert scheduler.num_waiting == 2
 
 
-def test_an_accepted_call_queues_all_its_sentences() -> None:
-    scheduler = _scheduler(max_waiting=2)
-    _submitted(scheduler, _request(), *[])
-    _submitted(scheduler, *(_request() for _ in range(5)))
-    assert scheduler.num_waiting == 6
-
-
 def test_requests_that_continue_an_accepted_call_are_not_rejected() -> None:
     scheduler = _scheduler(max_waiting=2)
     _submitted(scheduler, _request(), _request())
@@ -187,12 +173,6 @@ def test_idle_hours_do_not_count_into_the_pace() -> None:
     assert _retry_after(scheduler) == pytest.approx(4 / 3)
 
 
-def _assert_nothing_to_do(scheduler: Scheduler) -> None:
-    """Check the collections that keep an idle engine from sleeping while they have entries."""
-    assert not scheduler._waiting
-    assert not scheduler._cancelled
-
-
 def test_rows_of_a_cancelled_request_do_not_count_into_a_share() -> None:
     scheduler = _scheduler(num_replicas=2)
     first, wide, second = _submitted(scheduler, _request(1), _request(8), _request(1))
@@ -229,28 +209,6 @@ def test_the_rows_of_a_dropped_request_are_reserved_in_the_same_admission() -> N
     assert scheduler.admit(0, NOW) == Admission([waiting], [(running, FinishReason.CANCELLED)])
 
 
-def test_cancelling_an_unknown_request_has_no_effect() -> None:
-    scheduler = _scheduler()
-    [ended] = _submitted(scheduler, _request())
-    scheduler.retire(0, _admitted(scheduler), NOW)
-    [dropped] = _submitted(scheduler, _request())
-    scheduler.cancel([dropped])
-    assert scheduler.admit(0, NOW) == Admission([], [(dropped, FinishReason.CANCELLED)])
-    scheduler.cancel([ended, dropped, _request()])
-    assert scheduler.admit(0, NOW) == Admission([], [])
-    _assert_nothing_to_do(scheduler)
-
-
-def test_a_request_that_ends_while_it_is_cancelled_is_not_dropped_again() -> None:
-    scheduler = _scheduler()
-    [running] = _submitted(scheduler, _request())
-    assert _admitted(scheduler) == [running]
-    scheduler.cancel([running])
-    scheduler.retire(0, [running], NOW)
-    assert scheduler.admit(0, NOW) == Admission([], [])
-    _assert_nothing_to_do(scheduler)
-
-
 @pytest.mark.parametrize("is_running", [False, True])
 def test_a_request_is_dropped_when_its_deadline_has_come_and_not_before(is_running: bool) -> None:
     scheduler = _scheduler(max_rows=8)
@@ -267,20 +225,6 @@ def test_a_request_that_has_expired_when_it_arrives_is_never_admitted() -> None:
     scheduler = _scheduler()
     [late] = _submitted(scheduler, _request(deadline=NOW - 1))
     assert scheduler.admit(0, NOW) == Admission([], [(late, FinishReason.DEADLINE)])
-
-
-def test_deadlines_of_requests_that_ended_in_time_are_forgotten() -> None:
-    scheduler = _scheduler()
-    _submitted(scheduler, _request(deadline=NOW + 5), _request(deadline=NOW + 5))
-    scheduler.retire(0, _admitted(scheduler), NOW + 1)
-    assert scheduler.admit(0, NOW + 10) == Admission([], [])
-    _assert_nothing_to_do(scheduler)
-
-
-def test_a_request_without_beams_or_with_more_than_rows_fails() -> None:
-    for num_beams in (0, 5):
-        with pytest.raises(AssertionError, match="no replica has enough rows"):
-            _scheduler(max_rows=4).submit([_request(num_beams)])
 
 
 def test_wait_for_work_returns_when_a_request_arrives() -> None:

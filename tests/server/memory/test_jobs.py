@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from server.interface.errors import InvalidRequest, NotFound
 from server.memory.files import check_file, read_pairs
 from server.memory.jobs import Job, Jobs, import_file
-from server.memory.store import MemoryStore, Quota
+from server.memory.store import MemoryStore, Pair, Quota
 
 WriteTmx = Callable[[Sequence[tuple[str, str]]], Path]
 
@@ -35,6 +36,19 @@ def test_a_file_becomes_a_memory_without_its_repetitions(store: MemoryStore, wri
         1,
     )
     assert [each.target for each in store.segments(memory, 0, 10)] == ["Stopp!", "Los!"]
+
+
+def test_of_equal_sources_the_latest_counts_and_has_its_time_and_author(
+    store: MemoryStore, write_tmx: WriteTmx
+) -> None:
+    path = write_tmx([("Stop!", "Halt!"), ("Stop!", "Stopp!")])
+    text = path.read_text("utf-8").replace("<tu>", '<tu changedate="20240101T000000Z" changeid="anna">', 1)
+    path.write_text(text.replace("<tu>", '<tu changedate="20230101T000000Z">'), "utf-8")
+    memory, _ = import_file(store, path)
+    [segment] = store.segments(memory, 0, 10)
+    assert (segment.target, segment.author, segment.changed) == ("Halt!", "anna", datetime(2024, 1, 1, tzinfo=UTC))
+    [segment] = store.put("", memory.id, [Pair("Stop!", "de", "Anhalten!")])
+    assert segment.target == "Anhalten!"
 
 
 def test_a_malformed_file_changes_nothing(store: MemoryStore, write_tmx: WriteTmx) -> None:

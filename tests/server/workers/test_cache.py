@@ -10,16 +10,26 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bundle.loading import Bundle
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import Draining, QueueFull
-from server.interface.request import Completion, FinishReason, Request, Sampling, SentenceParams, Timings, TokenDetails
+from server.interface.request import (
+    Completion,
+    FinishReason,
+    Hypothesis,
+    Request,
+    Sampling,
+    SentenceParams,
+    Timings,
+    TokenDetails,
+)
 from server.workers.cache import Answer, AnswerStore, CachedEngineClient, SentenceKeys, key_bytes
 from tests.fakes.cached_echo import (
     GREEDY,
     PATIENCE_SECONDS,
-    SOON_SECONDS,
     Cached,
     Watcher,
     ask,
@@ -29,7 +39,7 @@ from tests.fakes.cached_echo import (
     run,
     tokens_of,
 )
-from tests.fakes.echo import EchoGenerator, EchoStatus
+from tests.fakes.echo import EchoGenerator
 from tests.fakes.engine import END
 from tests.fakes.sentence_params import changed, sentence_params
 
@@ -100,20 +110,6 @@ def test_a_cached_answer_has_no_time_in_the_engine(echo: EchoGenerator) -> None:
     run(scenario)
 
 
-def test_a_sentence_that_occurs_often_in_one_call_is_decoded_once(echo: EchoGenerator) -> None:
-    cached = Cached(echo)
-
-    async def scenario() -> None:
-        requests = [ask(7, 8), ask(5), ask(7, 8), ask(7, 8)]
-        completions = await cached.generator.generate(requests)
-        assert tokens_of(completions) == [[7, 8], [5], [7, 8], [7, 8]]
-        assert [completion.request for completion in completions] == requests
-
-    run(scenario)
-    assert cached.decoded == [[[7, 8, END], [5, END]]]
-    assert cached.watcher.outcomes == {"decoded": 2, "coalesced": 2}
-
-
 def test_other_parameters_are_another_sentence(echo: EchoGenerator) -> None:
     cached = Cached(echo)
     all_params = [
@@ -148,18 +144,6 @@ def test_changing_an_answer_does_not_change_those_of_other_calls(echo: EchoGener
     run(scenario)
 
 
-def test_the_least_recently_used_sentence_is_evicted_first(echo: EchoGenerator) -> None:
-    cached = Cached(echo, max_sentences=2)
-
-    async def scenario() -> None:
-        for tokens in ((5,), (6,), (5,), (7,), (5,), (6,)):
-            assert tokens_of(await cached.generator.generate([ask(*tokens)])) == [list(tokens)]
-
-    run(scenario)
-    assert cached.decoded == [[[5, END]], [[6, END]], [[7, END]], [[6, END]]]
-    assert cached.watcher.num_kept == 2
-
-
 def test_a_call_of_more_sentences_than_the_cache_holds_is_complete(echo: EchoGenerator) -> None:
     cached = Cached(echo, max_sentences=2)
 
@@ -189,16 +173,6 @@ def test_without_a_cache_every_sentence_goes_to_the_engine(echo: EchoGenerator) 
     assert cached.watcher.outcomes == {"decoded": 3}
 
 
-def test_a_call_without_sentences_has_no_completions(echo: EchoGenerator) -> None:
-    cached = Cached(echo)
-
-    async def scenario() -> None:
-        assert await cached.generator.generate([]) == []
-
-    run(scenario)
-    assert echo.batches == []
-
-
 @pytest.mark.parametrize("reason", [FinishReason.CANCELLED, FinishReason.DEADLINE])
 def test_an_unfinished_answer_is_not_cached(echo: EchoGenerator, reason: FinishReason) -> None:
     cached = Cached(echo)
@@ -225,36 +199,6 @@ def test_an_answer_ended_by_its_limit_is_cached(echo: EchoGenerator) -> None:
 
     run(scenario)
     assert len(echo.batches) == 1
-
-
-def test_answers_outlive_the_event_loop_and_requests_in_flight_do_not(echo: EchoGenerator) -> None:
-    cached = Cached(echo)
-
-    async def abandon() -> None:
-        cached.hold()
-        cached.begin(ask(6))
-        await cached.generator.generate([ask(6, expires_in=SOON_SECONDS)])
-
-    async def both() -> None:
-        echo.gate = None
-        assert tokens_of(await cached.generator.generate([ask(5), ask(6)])) == [[5], [6]]
-
-    run(both)
-    cached.generator._answers = type(cached.generator._answers)(9, 10**6)
-    run(abandon)
-    assert cached.generator._in_flight == {}
-    run(both)
-    run(both)
-    assert cached.watcher.outcomes == {"decoded": 4, "cached": 2}
-
-
-def test_status_bundle_and_end_are_those_of_the_engine(echo: EchoGenerator) -> None:
-    cached = Cached(echo)
-    echo.shown_status = EchoStatus(waiting=3)
-    assert cached.generator.bundle is echo.bundle
-    assert cached.generator.status().waiting == 3
-    cached.generator.close()
-    assert echo.is_closed
 
 
 def _answers(max_sentences: int) -> list[list[str]]:
@@ -326,28 +270,29 @@ def engine(echo_bundle: Bundle) -> EchoGenerator:
     return EchoGenerator(echo_bundle)
 
 
-def test_while_the_cache_has_found_nothing_one_call_in_sixteen_is_looked_up(engine: EchoGenerator) -> None:
-    client = CachedEngineClient(engine, 100, Watcher())
-    engine.error = QueueFull("full", 1.0)
-    assert _admitted(client, 40) == [16, 32]
+def test_a_full_engine_admits_calls_while_the_last_ones_found_sentences_and_else_one_in_sixteen(
+    engine: EchoGenerator,
+) -> None:
+    client = CachedEngineClient(engine, 1000, Watcher())
 
-
-def test_while_the_cache_finds_sentences_every_call_is_looked_up(engine: EchoGenerator) -> None:
-    client = CachedEngineClient(engine, 100, Watcher())
+    def admitted() -> list[int]:
+        engine.error = QueueFull("full", 1.0)
+        numbers = _admitted(client, 32)
+        engine.error = None
+        return numbers
 
     async def scenario() -> None:
-        for _ in range(20):
+        for _ in range(41):
             await client.generate([ask(5)])
+        assert admitted() == list(range(1, 33)), "40 of 41 calls found their sentence"
+        for number in range(127):
+            await client.generate([ask(5, number)])
+        assert admitted() == list(range(1, 33)), "the mean over the last 64 calls is just above a sixteenth"
+        await client.generate([ask(5, 127)])
+        assert admitted() == [16, 32]
 
+    assert admitted() == [16, 32]
     run(scenario)
-    engine.error = QueueFull("full", 1.0)
-    assert _admitted(client, 20) == list(range(1, 21))
-
-
-def test_without_a_cache_a_full_engine_rejects_every_call(engine: EchoGenerator) -> None:
-    client = CachedEngineClient(engine, 0, Watcher())
-    engine.error = QueueFull("full", 1.0)
-    assert _admitted(client, 40) == []
 
 
 MAX_BYTES = 128 * 1024
@@ -415,21 +360,6 @@ def _request_with(*tokens: int, **params: object) -> Request:
     return Request(np.array(tokens, np.int32), SentenceParams(**params), Timings(0.0))  # type: ignore[arg-type]
 
 
-def test_equal_requests_have_equal_keys_and_others_do_not() -> None:
-    keys = SentenceKeys(1_000_000)
-    different = [
-        _request_with(5, 0),
-        _request_with(6, 0),
-        _request_with(5, 0, max_new_tokens=3),
-        _request_with(5, 0, required_phrases=((7, 8),)),
-        _request_with(5, 0, options=DecodingOptions(length_penalty=0.5)),
-    ]
-    found = [keys.key(each) for each in different]
-    assert len(set(found)) == len(different)
-    assert [keys.key(each) for each in different] == found
-    assert keys.key(_request_with(5, 0, max_new_tokens=3)) == found[2]
-
-
 def test_remembered_parameters_are_bounded_and_forgotten_ones_get_a_new_number() -> None:
     keys = SentenceKeys(8_000)
     large = [_request_with(5, 0, target_prefix=tuple(range(1000, 1000 + length))) for length in (100, 101)]
@@ -440,20 +370,13 @@ def test_remembered_parameters_are_bounded_and_forgotten_ones_get_a_new_number()
     assert keys.key(large[0]) not in (first, second), "the limit made room"
 
 
-def test_parameters_within_the_limit_are_remembered() -> None:
-    keys = SentenceKeys(15_000)
-    large = [_request_with(5, 0, target_prefix=tuple(range(1000, 1000 + length))) for length in (100, 101)]
-    found = [keys.key(each) for each in large]
-    assert [keys.key(each) for each in large] == found
-
-
 def test_many_small_parameters_are_bounded_as_well() -> None:
     keys = SentenceKeys(51_200)
     first = keys.key(_request_with(5, 0, max_new_tokens=1))
-    for number in range(2, 100):
+    for number in range(2, 101):
         keys.key(_request_with(5, 0, max_new_tokens=number))
-    assert keys.key(_request_with(5, 0, max_new_tokens=1)) == first
-    for number in range(100, 150):
+    assert keys.key(_request_with(5, 0, max_new_tokens=1)) == first, "half a KiB each"
+    for number in range(101, 150):
         keys.key(_request_with(5, 0, max_new_tokens=number))
     assert keys.key(_request_with(5, 0, max_new_tokens=1)) != first
 
@@ -466,38 +389,46 @@ def test_long_strings_in_options_count() -> None:
     assert keys.key(long[0]) != first, "12 KB each"
 
 
-_SHORT, _LONG = bytes(4), bytes(400)
-_ANSWER = Answer((), FinishReason.STOP, None)
+_KEYS = st.sampled_from([bytes(number) for number in (1, 2, 3, 40, 400, 1800)])
 
 
-def test_the_size_of_a_store_follows_its_answers_and_a_cleared_store_is_empty() -> None:
-    store = AnswerStore(max_sentences=2, max_bytes=10_000)
-    store.add(_SHORT, _ANSWER)
-    size = store.num_bytes
-    assert size > len(_SHORT)
-    store.add(_LONG, _ANSWER)
-    assert store.num_bytes == 2 * size + len(_LONG) - len(_SHORT), "a longer source takes more"
-    store.clear()
-    assert (len(store), store.num_bytes) == (0, 0)
-    store.add(_SHORT, _ANSWER)
-    assert store.num_bytes == size
+@given(st.lists(st.tuples(st.sampled_from(["add", "add", "get", "clear"]), _KEYS), max_size=40), st.integers(0, 4))
+def test_a_store_has_the_latest_answers_that_fit_and_their_size(
+    operations: list[tuple[str, bytes]], max_sentences: int
+) -> None:
+    max_bytes = key_bytes(bytes(1800)) - 1  # the largest does not fit by itself, and two of 400 and one of 40 do
+    store, expected = AnswerStore(max_sentences, max_bytes), dict[bytes, Answer]()
+    for number, (operation, key) in enumerate(operations):
+        answer = Answer((), FinishReason.STOP, ValueError(number))
+        if operation == "clear":
+            store.clear()
+            expected.clear()
+        elif operation == "get":
+            assert store.get(key) is expected.get(key)
+            if key in expected:
+                expected[key] = expected.pop(key)  # the most recently used one
+        else:
+            store.add(key, answer)
+            expected.pop(key, None)
+            if max_sentences and key_bytes(key) <= max_bytes:
+                expected[key] = answer
+            while len(expected) > max_sentences or sum(map(key_bytes, expected)) > max_bytes:
+                del expected[next(iter(expected))]
+        assert (len(store), store.num_bytes) == (len(expected), sum(map(key_bytes, expected)))
+    assert [store.get(key) for key in expected] == list(expected.values())
 
 
-def test_an_answer_as_large_as_the_store_is_kept_and_a_larger_one_is_not() -> None:
-    size = key_bytes(_SHORT)
-    exact, small, none = AnswerStore(9, size), AnswerStore(9, size - 1), AnswerStore(0, 10 * size)
-    for store in (exact, small, none):
-        store.add(_SHORT, _ANSWER)
-    assert [len(store) for store in (exact, small, none)] == [1, 0, 0]
-    assert small.num_bytes == none.num_bytes == 0
-    exact.add(_LONG, _ANSWER)
-    assert exact.get(_SHORT) is _ANSWER, "an answer that cannot be kept evicts no other"
+_NUMBERS = st.integers(0, 9)
 
 
-def test_the_least_recently_used_answer_makes_room() -> None:
-    store = AnswerStore(2, 10_000)
-    for key in (b"a", b"b"):
-        store.add(key, _ANSWER)
-    assert store.get(b"a") is _ANSWER
-    store.add(b"c", _ANSWER)
-    assert (store.get(b"a"), store.get(b"b"), store.get(b"c")) == (_ANSWER, None, _ANSWER)
+@given(st.integers(0, 3), _NUMBERS, _NUMBERS, _NUMBERS, st.none() | _NUMBERS, st.none() | _NUMBERS)
+def test_the_size_of_an_answer_is_that_of_its_hypotheses_tokens_and_details(
+    num_hypotheses: int, tokens: int, numbers: int, pairs: int, attention: int | None, embedding: int | None
+) -> None:
+    weights = None if attention is None else np.zeros((attention, 3), np.float32)
+    vector = None if embedding is None else np.zeros(embedding, np.float32)
+    details = TokenDetails([0.0] * numbers, [[(5, -1.0)] * pairs], weights)
+    hypothesis = Hypothesis([7] * tokens, 0.0, 0.0, FinishReason.STOP, details, vector)
+    answer = Answer.of(Completion(ask(5), [hypothesis] * num_hypotheses, FinishReason.STOP))
+    of_one = 512 + 4 * tokens + 32 * numbers + 128 * pairs + 12 * (attention or 0) + 4 * (embedding or 0)
+    assert answer.num_bytes == num_hypotheses * of_one

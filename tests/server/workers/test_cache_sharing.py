@@ -36,25 +36,6 @@ def test_identical_sentences_in_flight_are_decoded_once(echo: EchoGenerator) -> 
     assert cached.watcher.outcomes == {"decoded": 2, "coalesced": 2}
 
 
-def test_a_call_that_is_cancelled_has_the_times_of_its_sentences_until_then(echo: EchoGenerator) -> None:
-    cached = Cached(echo)
-
-    async def scenario() -> None:
-        cached.hold()
-        asked = ask(5, expires_in=PATIENCE_SECONDS)
-        call = cached.begin(asked)
-        await echo.entered.wait()
-        [[shared]] = echo.batches
-        assert shared is not asked
-        shared.timings.admitted = shared.timings.arrived + 2.0
-        call.cancel()
-        await asyncio.wait([call])
-        assert asked.timings.admitted == shared.timings.admitted
-        assert asked.timings.assigned == asked.timings.finished == 0.0
-
-    run(scenario)
-
-
 def test_a_late_call_has_timings_from_its_arrival_on(echo: EchoGenerator) -> None:
     cached = Cached(echo)
     early, late = ask(5), ask(5)
@@ -130,21 +111,6 @@ def test_a_leader_that_expires_leaves_its_followers_the_answer(echo: EchoGenerat
     assert cached.watcher.outcomes == {"decoded": 1, "coalesced": 1}
 
 
-def test_sentences_of_one_call_expire_one_by_one(echo: EchoGenerator) -> None:
-    cached = Cached(echo)
-
-    async def scenario() -> None:
-        gate = cached.hold()
-        call = cached.begin(ask(5, expires_in=SOON_SECONDS), ask(5), ask(6, expires_in=-1.0))
-        await cached.begin(ask(9, expires_in=2 * SOON_SECONDS))  # a little time passes
-        gate.set()
-        completions = await call
-        # A complete answer is returned to expired requests as well: it costs nothing more.
-        assert tokens_of(completions) == [[5], [5], [6]]
-
-    run(scenario)
-
-
 def test_a_request_that_every_call_has_given_up_leaves_the_engine(echo: EchoGenerator) -> None:
     cached = Cached(echo)
 
@@ -160,19 +126,6 @@ def test_a_request_that_every_call_has_given_up_leaves_the_engine(echo: EchoGene
 
     run(scenario)
     assert cached.watcher.outcomes == {"decoded": 1}
-
-
-def test_a_request_that_has_expired_already_is_never_decoded(echo: EchoGenerator) -> None:
-    cached = Cached(echo)
-
-    async def scenario() -> None:
-        [expired] = await cached.generator.generate([ask(5, expires_in=-1.0)])
-        assert expired.finish_reason is FinishReason.DEADLINE
-        await asyncio.sleep(0)
-
-    run(scenario)
-    assert echo.batches == []
-    assert cached.generator._in_flight == {}
 
 
 def test_a_leader_that_is_cancelled_leaves_its_followers_the_answer(echo: EchoGenerator) -> None:
@@ -273,22 +226,3 @@ def test_a_full_queue_rejects_a_whole_call_and_calls_that_joined_keep_waiting() 
         run(scenario)
     finally:
         generator.close()
-
-
-def test_calls_that_meet_a_full_queue_are_rejected_together_and_cached_answers_are_returned(
-    echo: EchoGenerator,
-) -> None:
-    cached = Cached(echo)
-
-    async def scenario() -> None:
-        await cached.generator.generate([ask(5)])
-        echo.error = QueueFull("2 sentences wait", 1.0)
-        calls = [cached.begin(ask(6)), cached.begin(ask(6)), cached.begin(ask(5), ask(6)), cached.begin(ask(5))]
-        *rejected, answered = await asyncio.gather(*calls, return_exceptions=True)
-        assert all(isinstance(error, QueueFull) for error in rejected)
-        assert isinstance(answered, list)
-        assert tokens_of(answered) == [[5]]
-        echo.error = None
-        assert tokens_of(await cached.generator.generate([ask(6)])) == [[6]]
-
-    run(scenario)

@@ -13,7 +13,6 @@ from server.workers.pool import EnginePool
 from tests.fakes.cached_echo import Cached, Watcher, ask, joined, run
 from tests.fakes.echo import EchoGenerator
 from tests.fakes.held_worker import HeldRunner, begin, reached, sentence, until, with_replicas
-from tests.fakes.sentence_params import sentence_params
 
 Received = list[tuple[list[int], bool]]
 
@@ -122,17 +121,6 @@ def test_a_late_call_receives_the_earlier_tokens_and_then_the_rest() -> None:
     _with_cache(scenario)
 
 
-def test_a_sentence_that_occurs_twice_in_a_call_is_decoded_once_and_streamed_twice() -> None:
-    async def scenario(generator: CachedEngineClient, _: EnginePool, runner: HeldRunner) -> None:
-        runner.go_on.set()
-        (first, received_first), (second, told_second) = _streamed(sentence(4)), _streamed(sentence(4))
-        await generator.generate([first, sentence(4), second])
-        assert received_first == told_second == _token_by_token(3)
-        assert len(runner.encoded) == 1
-
-    _with_cache(scenario)
-
-
 def test_a_sentence_that_streams_joins_only_those_that_stream_and_others_join_it(echo: EchoGenerator) -> None:
     cached = Cached(echo)
 
@@ -222,17 +210,3 @@ def test_a_full_queue_rejects_a_call_before_any_token_is_streamed() -> None:
         await asyncio.gather(running, waiting)
 
     _with_cache(scenario, room=1)
-
-
-def test_streamed_and_other_requests_share_one_entry_in_the_cache() -> None:
-    async def scenario(generator: CachedEngineClient, _: EnginePool, runner: HeldRunner) -> None:
-        runner.go_on.set()
-        streamed, received = _streamed(sentence(5, beam_size=2))
-        [first] = await generator.generate([streamed])
-        [second] = await generator.generate([sentence(5, beam_size=2)])
-        assert first.hypotheses == second.hypotheses
-        assert received[-1] == (first.hypotheses[0].token_ids, True)
-        assert len(runner.encoded) == 1
-        assert streamed.params == sentence_params(2, max_new_tokens=64)
-
-    _with_cache(scenario)

@@ -4,8 +4,6 @@ import asyncio
 import os
 import sys
 import threading
-import time
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -32,22 +30,6 @@ from tests.fakes.held_worker import (
     with_replicas,
 )
 from tests.fakes.sentence_params import sentence_params
-
-
-def test_completions_come_in_the_order_of_the_requests() -> None:
-    async def scenario(replicas: EnginePool) -> None:
-        completions = await replicas.generate([sentence(9), sentence(2), sentence(5, beam_size=3)])
-        assert tokens(completions) == [[3] * 8, [3], [3] * 4]
-        assert [done.request.params.beam_size for done in completions] == [1, 1, 3]
-
-    with_replicas([FakeRunner(copying_table(VOCAB))], scenario)
-
-
-def test_no_requests_have_no_completions() -> None:
-    async def scenario(replicas: EnginePool) -> None:
-        assert await replicas.generate([]) == []
-
-    with_replicas([FakeRunner(copying_table(VOCAB))], scenario)
 
 
 def test_callers_on_one_loop_share_the_engine() -> None:
@@ -104,25 +86,6 @@ def test_cancelling_the_awaiting_task_frees_its_rows_and_leaves_the_others() -> 
     assert len(runner.decoded) < 10
 
 
-def test_cancelling_requests_that_wait_takes_them_out_of_the_queue() -> None:
-    runner = HeldRunner()
-
-    async def scenario(replicas: EnginePool) -> None:
-        running = begin(replicas, *(sentence(3) for _ in range(16)))
-        await reached(runner.entered)
-        waiting = begin(replicas, *(sentence(40) for _ in range(5)))
-        await until(lambda: replicas.status().waiting == 5)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        runner.go_on.set()
-        await running
-        await until(lambda: replicas.status().waiting == replicas.status().running == 0)
-
-    with_replicas([runner], scenario)
-    assert runner.decoded == [16] * 3
-
-
 def test_a_full_queue_rejects_a_call_and_completes_the_waiting_ones() -> None:
     runner = HeldRunner()
 
@@ -139,16 +102,6 @@ def test_a_full_queue_rejects_a_call_and_completes_the_waiting_ones() -> None:
         assert tokens(await replicas.generate([sentence(4)])) == [[3, 3, 3]]
 
     with_replicas([runner], scenario, max_waiting=2)
-
-
-def test_an_expired_request_has_no_hypotheses() -> None:
-    async def scenario(replicas: EnginePool) -> None:
-        expired = sentence(5, deadline=time.monotonic() - 1.0)
-        late, in_time = await replicas.generate([expired, sentence(3)])
-        assert (late.request, late.finish_reason, late.hypotheses) == (expired, FinishReason.DEADLINE, [])
-        assert tokens([in_time]) == [[3, 3]]
-
-    with_replicas([FakeRunner(copying_table(VOCAB))], scenario)
 
 
 def test_an_error_of_the_engine_reaches_its_caller_and_the_next_request_works() -> None:
@@ -224,21 +177,6 @@ def test_tokens_outside_the_vocabulary_are_rejected(source: list[int], params: S
     with_replicas([FakeRunner(copying_table(VOCAB))], scenario)
 
 
-def test_a_call_that_arrives_while_the_engines_close_is_rejected_or_completed() -> None:
-    class Slow(list[Request]):
-        """Requests that close all engines when they are iterated over."""
-
-        def __iter__(self) -> Iterator[Request]:
-            if not replicas.status().draining:
-                replicas.close()
-            return super().__iter__()
-
-    replicas = EnginePool(fake_bundle(VOCAB), [FakeRunner(copying_table(VOCAB))], PoolOptions())
-    replicas.start()
-    with pytest.raises(Draining):
-        asyncio.run(asyncio.wait_for(replicas.generate(Slow([sentence(3)])), 1.0))
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, threads have no priority of their own")
 def test_engine_threads_have_the_requested_niceness() -> None:
     options = PoolOptions(replicas=2, niceness=3)
@@ -266,25 +204,6 @@ def test_closing_ends_the_threads_and_a_closed_engine_accepts_no_request() -> No
     assert set(threading.enumerate()) <= before
     with pytest.raises(Draining):
         asyncio.run(asyncio.wait_for(replicas.generate([sentence(2)]), PATIENCE_SECONDS))
-
-
-def test_engines_that_were_never_started_can_be_closed() -> None:
-    EnginePool(fake_bundle(VOCAB), [FakeRunner(copying_table(VOCAB))], PoolOptions()).close()
-
-
-def test_the_heartbeat_is_as_old_as_the_step_that_hangs() -> None:
-    runner = HeldRunner()
-
-    async def scenario(replicas: EnginePool) -> None:
-        task = begin(replicas, sentence(2))
-        await reached(runner.entered)
-        age = replicas.status().heartbeat_age_seconds
-        await until(lambda: replicas.status().heartbeat_age_seconds > age)
-        runner.go_on.set()
-        await task
-        await until(lambda: replicas.status().running == 0)
-
-    with_replicas([runner], scenario)
 
 
 def test_a_model_that_cannot_decode_one_sentence_does_not_start() -> None:
@@ -473,16 +392,3 @@ async def test_completions_are_in_the_order_of_the_requests(three: list[Request]
     assert [each.request for each in done] == three
     assert done[2].finish_reason == FinishReason.STOP, "the first completion of a request counts"
     assert counted == [1, 1, 0], "the last one ends the call instead"
-
-
-@in_event_loop
-async def test_a_call_without_requests_has_ended() -> None:
-    assert await PendingCall([]).completions() == []
-
-
-@in_event_loop
-async def test_completions_after_the_end_change_nothing(three: list[Request]) -> None:
-    call = PendingCall(three[:1])
-    call.add([_completion(three[0])])
-    call.add([_completion(three[0], FinishReason.LENGTH)])
-    assert [each.finish_reason for each in await call.completions()] == [FinishReason.STOP]

@@ -139,10 +139,6 @@ def test_cancelled_and_expired_requests_leave_and_the_others_stay(bundle: Bundle
     assert all(completion.hypotheses for completion in _run(scenario()))
 
 
-def test_an_idle_engine_has_no_heartbeat_age(processes: EnginePool) -> None:
-    assert processes.status().heartbeat_age_seconds == 0.0
-
-
 def test_requests_of_a_killed_process_are_decoded_again_but_not_a_third_time(
     bundle: Bundle, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -153,6 +153,7 @@ class SentenceMemoryAnswer(AnswerModel):
     """What the translation memory had for a sentence."""
 
     text: str
+    translation: str
     memory: MemoryUse = Field(
         validation_alias="use",
         description="exact: its translation, which is the answer; fuzzy: one of a similar sentence",

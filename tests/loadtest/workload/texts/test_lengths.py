@@ -5,10 +5,6 @@ import pytest
 from loadtest.workload.texts.lengths import FILE, length_distribution, length_names
 
 
-def test_there_are_lengths_for_three_kinds_of_text_and_a_heavy_tail() -> None:
-    assert length_names() == ["captions", "heavy-tailed", "news", "tatoeba"]
-
-
 @pytest.mark.parametrize("name", length_names())
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_a_distribution_ends_at_one_and_names_its_source(name: str, language: str) -> None:
@@ -25,16 +21,3 @@ def test_evenly_spread_chances_give_the_counts_of_the_file() -> None:
     distribution, total = length_distribution("tatoeba", "en"), sum(counts)
     drawn = [distribution.num_words((place + 0.5) / total) for place in range(total)]
     assert [drawn.count(length) for length in range(1, 61)] == counts
-
-
-def test_the_heavy_tail_has_a_median_of_twelve_words_and_more_than_one_in_fifty_of_fifty() -> None:
-    distribution = length_distribution("heavy-tailed", "en")
-    assert distribution.num_words(0.5) == 12
-    assert distribution.num_words(0.98) > 50
-
-
-def test_errors_for_unknown_names_and_languages_list_the_available_ones() -> None:
-    with pytest.raises(ValueError, match="unknown lengths poems; available: captions"):
-        length_distribution("poems", "en")
-    with pytest.raises(ValueError, match="no language fr; available: de, en"):
-        length_distribution("news", "fr")

@@ -81,34 +81,6 @@ def test_logits_equal_those_of_marians_formulas(name: str, tmp_path: Path) -> No
     _assert_equal(checkpoint, NumpyMarian(arrays, shape), (sizes[0], sizes[-1]))
 
 
-def test_a_folder_of_packed_files_is_read_like_the_files(student: Path, tmp_path: Path) -> None:
-    expected = read_checkpoint(student)
-    packed = tmp_path / "packed"
-    packed.mkdir()
-    for path in student.iterdir():
-        (packed / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
-    found = read_checkpoint(packed)
-    assert found.provenance.source == "packed"
-    assert found.config == expected.config
-    assert found.tokenizer.converted == expected.tokenizer.converted
-    assert all(torch.equal(found.weights[name], expected.weights[name]) for name in expected.weights)
-    assert sorted(path.suffix for path in packed.iterdir()) == [".gz"] * len(list(student.iterdir()))
-    weights = next(packed.glob("model.*.gz"))
-    weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(CheckpointError, match=r"model\.npz\.gz is damaged"):
-        read_checkpoint(packed)
-
-
-def test_unknown_tokens_are_generated_only_if_the_decoders_settings_allow_it(copied: Path) -> None:
-    pad = read_checkpoint(copied).config.pad_token_id
-    assert read_checkpoint(copied).config.suppressed_token_ids == (1, pad)
-    settings = (
-        'models: ["/elsewhere/model.npz"]\nvocabs: [/elsewhere/vocab.ende.spm, vocab.ende.spm]\nallow-unk: true\n'
-    )
-    (copied / "model.npz.decoder.yml").write_text(settings)
-    assert read_checkpoint(copied).config.suppressed_token_ids == (pad,)
-
-
 def test_a_vocabulary_of_pieces_is_read_with_the_models_beside_it(copied: Path) -> None:
     expected = read_checkpoint(copied)
     pieces = json.loads(expected.tokenizer.converted["vocab.json"])
@@ -161,30 +133,6 @@ def test_a_model_of_another_architecture_is_rejected_with_the_field(
 ) -> None:
     _with_description(copied, **changes)
     with pytest.raises(CheckpointError, match=message):
-        read_checkpoint(copied)
-
-
-def test_damaged_files_and_folders_are_rejected(copied: Path) -> None:
-    content = (copied / "model.npz").read_bytes()
-    (copied / "model2.npz").write_bytes(content)
-    (copied / "model.npz").rename(copied / "model1.npz")
-    with pytest.raises(CheckpointError, match=r"2 models: model1.npz, model2.npz; leave one"):
-        read_checkpoint(copied)
-    (copied / "model2.npz").unlink()
-    (copied / "vocab.ende.spm").rename(copied / "pieces.spm")
-    with pytest.raises(CheckpointError, match=r"one vocabulary or two, such as vocab.ende.spm.*Given: none"):
-        read_checkpoint(copied)
-    (copied / "pieces.spm").rename(copied / "vocab.ende.spm")
-    damaged = bytearray(content)
-    middle = content.index(b"encoder_l1_ffn_W1.npy") + 400
-    damaged[middle : middle + 8] = b"\xff" * 8
-    (copied / "model1.npz").write_bytes(damaged)
-    with pytest.raises(CheckpointError, match=r"model1.npz is damaged"):
-        read_checkpoint(copied)
-    unclosed = bytearray(content)
-    unclosed[content.index(b"), }", content.index(b"encoder_l1_ffn_W1.npy"))] = ord("(")
-    (copied / "model1.npz").write_bytes(unclosed)
-    with pytest.raises(CheckpointError, match=r"model1.npz is damaged"):
         read_checkpoint(copied)
 
 
@@ -255,15 +203,6 @@ def test_a_file_cut_anywhere_is_rejected(copied: Path) -> None:
             read_checkpoint(copied)
 
 
-def test_aliases_of_aliases_do_not_fill_the_memory(copied: Path) -> None:
-    """One more level makes the value of `type`, which an error shows, eight times as long."""
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x]"]
-    lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 8)}]" for level in range(1, 12)]
-    (copied / "decoder.yml").write_text("\n".join([*lines, "models: *a11"]))
-    with pytest.raises(CheckpointError, match="no aliases"):
-        read_checkpoint(copied)
-
-
 @pytest.mark.parametrize("name", ["metadata.json", "model_info.json", "decoder.yml", "vocab.yml"])
 @pytest.mark.parametrize("content", ['{"a":' + "[" * 100_000, "- " * 100_000, "9" * 5000])
 def test_deep_nesting_and_endless_numbers_are_rejected(copied: Path, name: str, content: str) -> None:
@@ -272,13 +211,6 @@ def test_deep_nesting_and_endless_numbers_are_rejected(copied: Path, name: str, 
             path.unlink()
     (copied / name).write_text(content)
     with pytest.raises(CheckpointError):
-        read_checkpoint(copied)
-
-
-def test_a_vocabulary_with_pieces_that_are_no_utf8_is_rejected(copied: Path) -> None:
-    path = copied / "vocab.ende.spm"
-    path.write_bytes(path.read_bytes().replace("▁".encode(), b"\xe2\x96\x20", 1))
-    with pytest.raises(CheckpointError, match=r"vocab\.ende\.spm is not a SentencePiece model, or damaged"):
         read_checkpoint(copied)
 
 

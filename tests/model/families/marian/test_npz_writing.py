@@ -3,7 +3,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import ctranslate2
-import numpy as np
 import pytest
 import torch
 from ctranslate2.converters import MarianConverter
@@ -63,22 +62,6 @@ def test_another_reader_of_the_format_decodes_the_same_tokens(checkpoint: Checkp
     assert found == [answer.hypotheses[0] for answer in answers]
 
 
-def test_the_description_is_in_the_file(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    write_marian_npz(checkpoint, tmp_path / "marian")
-    with np.load(tmp_path / "marian" / "model.npz", allow_pickle=False) as stored:
-        description = json.loads(stored["special:model.yml"].tobytes()[:-1])
-        assert stored["Wemb"].shape == (description["dim-vocabs"][0], 48)
-        assert stored["encoder_l1_ffn_W1"].shape == (48, description["transformer-dim-ffn"]) == (48, 70)
-        assert stored["decoder_l1_ffn_W1"].shape == (48, description["transformer-decoder-dim-ffn"]) == (48, 90)
-
-
-def test_other_positions_are_reported(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    lines: list[str] = []
-    other = replace(checkpoint, config=replace(checkpoint.config, sinusoid_layout="halves"))
-    write_marian_npz(other, tmp_path / "marian", lines.append)
-    assert lines == ["Marian computes other sinusoids than the checkpoint's library: some translations will differ"]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -94,10 +77,3 @@ def test_a_model_of_another_architecture_is_an_error(
     with pytest.raises(CheckpointError, match=message):
         write_marian_npz(other, tmp_path / "marian")
     assert not (tmp_path / "marian").exists()
-
-
-def test_a_decoder_that_does_not_start_from_zeros_is_an_error(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    weights = dict(checkpoint.weights)
-    weights["encoder.embedding.weight"] = torch.ones_like(weights["encoder.embedding.weight"])
-    with pytest.raises(CheckpointError, match="embedding of `decoder_start_token_id` must be zeros"):
-        write_marian_npz(replace(checkpoint, weights=weights), tmp_path / "marian")

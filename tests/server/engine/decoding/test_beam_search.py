@@ -42,28 +42,6 @@ def test_two_beams_find_the_sequence_that_greedy_misses() -> None:
     assert best.finish_reason is FinishReason.STOP
 
 
-def test_the_requested_number_of_hypotheses_is_returned_best_first() -> None:
-    params = sentence_params(beam_size=3, num_hypotheses=3, length_penalty=0.0, max_new_tokens=2)
-    hypotheses = _decode(TRAP, params)
-    assert [hypothesis.token_ids for hypothesis in hypotheses] == [[B], [A], []]
-    scores = [hypothesis.score for hypothesis in hypotheses]
-    assert scores == pytest.approx([math.log(0.36), math.log(0.3), math.log(0.1)], abs=1e-6)
-
-
-@pytest.mark.parametrize(("length_penalty", "expected"), [(0.0, [[], [A]]), (1.0, [[A], []])])
-def test_a_length_penalty_prefers_longer_hypotheses(length_penalty: float, expected: list[list[int]]) -> None:
-    table = spelled_out({(): [0.5, 0.45, 0.05], (A,): [0.9, 0.05, 0.05]})
-    params = sentence_params(beam_size=2, num_hypotheses=2, length_penalty=length_penalty, max_new_tokens=4)
-    assert [hypothesis.token_ids for hypothesis in _decode(table, params)] == expected
-
-
-def test_an_end_below_the_first_beam_size_ranks_is_dropped() -> None:
-    # END is third in the first step; with two beams it is no hypothesis although no better one follows.
-    table = spelled_out({(): [0.2, 0.5, 0.3], (A,): [0.01, 0.5, 0.49], (B,): [0.01, 0.5, 0.49]})
-    params = sentence_params(beam_size=2, num_hypotheses=2, length_penalty=0.0, max_new_tokens=2)
-    assert [hypothesis.token_ids for hypothesis in _decode(table, params)] == [[A, A], [A, B]]
-
-
 def test_early_stopping_keeps_the_hypotheses_that_complete_first() -> None:
     table = spelled_out({(): [0.5, 0.5, 0.0], (A,): [0.3, 0.7, 0.0], (A, A): [1.0, 0.0, 0.0]})
 
@@ -84,13 +62,6 @@ def test_a_forced_end_is_the_only_continuation_at_the_limit() -> None:
     scores = [hypothesis.score for hypothesis in hypotheses]
     assert scores == pytest.approx([math.log(0.5), math.log(0.4)], abs=1e-6)
     assert {hypothesis.finish_reason for hypothesis in hypotheses} == {FinishReason.LENGTH}
-
-
-def test_at_the_limit_hypotheses_are_what_they_are_without_an_end() -> None:
-    never_ends = spelled_out({(A,) * length: [0.0, 0.9, 0.1] for length in range(5)})
-    [best] = _decode(never_ends, sentence_params(beam_size=2, max_new_tokens=4))
-    assert best.token_ids == [A, A, A, A]
-    assert best.finish_reason is FinishReason.LENGTH
 
 
 @pytest.mark.parametrize(("vocab", "limit"), [(3, 3), (4, 2), (5, 2)])
@@ -128,45 +99,6 @@ def test_of_equals_the_earlier_beam_and_the_smaller_token_go_first(beam_size: in
         params = sentence_params(beam_size, length_penalty, 4, beam_size, early_stopping=seed % 2 == 0)
         table = table_with_ties(seed, vocab=5)
         _assert_equal(_decode(table, params), beam(table, params))
-
-
-def test_a_token_that_is_ruled_out_is_in_no_hypothesis() -> None:
-    possible = random_table(3, vocab=6)
-
-    def table(source: Tokens, prefix: Tokens) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-        log_probs = possible(source, prefix).copy()
-        log_probs[[A, 3, 4, 5] if len(prefix) % 2 else [END, B, 4, 5]] = -np.inf
-        return log_probs
-
-    params = sentence_params(beam_size=4, num_hypotheses=4, max_new_tokens=6)
-    hypotheses = _decode(table, params)
-    _assert_equal(hypotheses, beam(table, params))
-    assert all(math.isfinite(hypothesis.score) for hypothesis in hypotheses)
-    assert {A, B} <= {token for hypothesis in hypotheses for token in hypothesis.token_ids} <= {A, B, 3}
-
-
-def test_fewer_hypotheses_are_returned_if_no_more_are_possible() -> None:
-    only_one = spelled_out({(): [0.0, 1.0, 0.0], (A,): [1.0, 0.0, 0.0]})
-    hypotheses = _decode(only_one, sentence_params(beam_size=4, num_hypotheses=4, max_new_tokens=9))
-    assert [hypothesis.token_ids for hypothesis in hypotheses] == [[A]]
-    assert hypotheses[0].score == 0.0
-
-
-def test_a_search_ends_as_soon_as_no_beam_can_continue() -> None:
-    search = _search(2)
-    search.add(sentence_params(beam_size=2, max_new_tokens=9))
-    log_probs = np.array([[[0.0, -np.inf, -np.inf]] * 2], np.float32)
-    choice = search.advance(np.array([[[END, A, B]] * 2]), log_probs)
-    assert choice.finished.tolist() == [True]
-    assert [hypothesis.token_ids for hypothesis in search.hypotheses(0)] == [[]]
-
-
-def test_nan_makes_no_hypothesis() -> None:
-    search = _search(2)
-    search.add(sentence_params(beam_size=2, max_new_tokens=9))
-    choice = search.advance(np.array([[[END, A, B]] * 2]), np.full((1, 2, 3), np.nan, np.float32))
-    assert choice.finished.tolist() == [True]
-    assert search.hypotheses(0) == []
 
 
 def test_a_strongly_negative_length_penalty_still_lets_a_search_end_before_its_limit() -> None:

@@ -30,7 +30,7 @@ from server.engine.decoding.candidate_selection import (
 )
 from server.engine.model_runner import RequestRows
 from server.interface.request import Completion, FinishReason, Request, Sampling, SentenceParams
-from tests.fakes.engine import END, FakeEngine, random_table, request, spelled_out
+from tests.fakes.engine import END, FakeEngine, random_table, request
 from tests.fakes.sentence_params import changed, sentence_params
 
 LOGITS = np.array([[0.0, 5.0, 3.0, 4.0, 1.0, 2.0], [6.0, 0.0, 1.0, 2.0, 3.0, 4.0]], np.float32)
@@ -45,18 +45,6 @@ def _select(
     return CandidateSelection(params, END).select(np.full((2, length), 9, np.int32), num_candidates, rows)
 
 
-def test_without_logits_the_candidates_are_those_of_the_graph() -> None:
-    found = _select(sentence_params(2), 2, None)
-    assert found.tokens.tolist() == [[1, 3], [0, 5]]
-    assert found.search_log_probs is found.log_probs
-
-
-def test_beams_are_ranked_by_the_scores_behind_the_processors() -> None:
-    found = _select(sentence_params(2, suppress_tokens=(1,)), 2)
-    assert found.tokens.tolist() == [[3, 2], [0, 5]]
-    assert found.search_log_probs.tolist() == found.log_probs.tolist() == [[-4.0, -5.0], [-1.0, -3.0]]
-
-
 def test_a_greedy_row_without_a_possible_token_ends_and_a_beam_does_not() -> None:
     everything = tuple(range(6))
     greedy = _select(sentence_params(1, suppress_tokens=everything), 1)
@@ -64,14 +52,6 @@ def test_a_greedy_row_without_a_possible_token_ends_and_a_beam_does_not() -> Non
     assert greedy.log_probs.tolist() == greedy.search_log_probs.tolist() == [[-8.0], [-1.0]]
     beams = _select(sentence_params(2, suppress_tokens=everything), 2)
     assert np.isneginf(beams.search_log_probs).all()
-
-
-def test_required_tokens_are_candidates_once() -> None:
-    found = _select(sentence_params(2, required_phrases=((4, 1),)), 4)
-    assert found.tokens.tolist() == [[1, 3, 1, 4], [0, 5, 1, 4]]
-    scores = found.search_log_probs.tolist()
-    assert scores[0] == [-3.0, -4.0, -np.inf, -7.0]
-    assert scores[1] == [-1.0, -3.0, -7.0, -4.0]
 
 
 def test_best_candidates_of_the_graph_are_not_searched_again() -> None:
@@ -95,13 +75,6 @@ def test_best_candidates_of_the_graph_are_not_searched_again() -> None:
     np.testing.assert_array_equal(by_graph.search_log_probs, by_logits.search_log_probs)
 
 
-def test_required_tokens_that_a_processor_changes_are_searched_in_all_logits() -> None:
-    params = sentence_params(2, required_phrases=((4,),), suppress_tokens=(1,))
-    assert not CandidateSelection(params, END).takes_graph_candidates
-    found = _select(params, 3)
-    assert found.tokens.tolist() == [[3, 2, 4], [0, 5, 4]]
-
-
 def test_the_first_tokens_of_alternatives_are_the_best_of_the_first_row_and_not_the_end() -> None:
     params = sentence_params(return_alternatives=True, num_hypotheses=2)
     first = _select(params, 1, LOGITS[[1, 0]])
@@ -110,12 +83,6 @@ def test_the_first_tokens_of_alternatives_are_the_best_of_the_first_row_and_not_
     assert later.tokens.tolist() == [[1], [END]]
     prefixed = sentence_params(return_alternatives=True, num_hypotheses=2, target_prefix=(9,))
     assert _select(prefixed, 1, LOGITS[[1, 0]], length=1).tokens.tolist() == [[5], [4]]
-
-
-def test_a_sample_has_its_log_probability_in_the_model() -> None:
-    found = _select(sentence_params(sampling=Sampling(top_k=1, temperature=0.5), num_hypotheses=2), 1)
-    assert found.tokens.tolist() == [[1], [0]]
-    assert found.log_probs.tolist() == [[-3.0], [-1.0]]
 
 
 @pytest.mark.parametrize(
@@ -150,12 +117,6 @@ def _applied(processor: object, *prefixes: list[int]) -> list[list[int]]:
     return _ruled_out(scores)
 
 
-def test_a_penalty_applies_once_to_each_token_of_the_prefix() -> None:
-    scores = np.array([[4.0, -4.0, 0.0, 2.0], [4.0, -4.0, 1.0, 2.0]], np.float32)
-    RepetitionPenalty(np.float32(2)).apply(scores, np.array([[0, 1, 0], [2, 2, 2]], np.int32))
-    assert scores.tolist() == [[2.0, -8.0, 0.0, 2.0], [4.0, -4.0, 0.5, 2.0]]
-
-
 @pytest.mark.parametrize(
     ("size", "prefixes", "expected"),
     [
@@ -185,12 +146,6 @@ def test_the_last_token_of_a_phrase_does_not_follow_the_others(
     phrases: tuple[tuple[int, ...], ...], prefixes: list[list[int]], expected: list[list[int]]
 ) -> None:
     assert _applied(SuppressedPhrases(phrases), *prefixes) == expected
-
-
-def test_tokens_are_ruled_out_in_every_row_and_the_end_before_its_time() -> None:
-    assert _applied(SuppressedTokens([2, 4]), [1], [2]) == [[2, 4], [2, 4]]
-    assert _applied(MinNewTokens(2, END), [1]) == [[END]]
-    assert _applied(MinNewTokens(2, END), [1, 1]) == [[]]
 
 
 def test_processors_are_those_of_the_options_in_the_order_of_hugging_face() -> None:
@@ -291,23 +246,6 @@ def test_the_same_seed_gives_the_same_samples_alone_and_batched() -> None:
     assert [done.hypotheses for done in together if done.request in requests] == alone
 
 
-def test_more_samples_are_the_same_samples_and_more() -> None:
-    def samples(number: int) -> Counter[tuple[int, ...]]:
-        params = replace(PLAIN, num_hypotheses=number)
-        [done] = FakeEngine(TABLE).run([request((5, 3, END), params)])
-        assert len(done.hypotheses) == number
-        return Counter(tuple(each.token_ids) for each in done.hypotheses)
-
-    assert samples(1) <= samples(2) <= samples(5)
-    assert len(samples(8)) > 4
-
-
-def test_another_seed_gives_other_samples() -> None:
-    params = [replace(PLAIN, sampling=Sampling(seed=seed)) for seed in range(10)]
-    done = FakeEngine(TABLE).run([request((5, 3, END), each) for each in params])
-    assert len({tuple(each.hypotheses[0].token_ids) for each in done}) > 5
-
-
 def test_samples_come_best_first_with_the_log_probability_of_the_model() -> None:
     for length_penalty in (0.0, 1.0):
         params = changed(
@@ -327,31 +265,3 @@ def _assert_scored_by_the_table(
     source = tuple(done.request.source.tolist())
     own = math.fsum(float(TABLE(source, tokens[:place])[token]) for place, token in enumerate(tokens))
     assert log_probability == pytest.approx(own, abs=1e-5)
-
-
-def test_almost_no_temperature_and_a_single_candidate_are_greedy() -> None:
-    [greedy] = FakeEngine(TABLE).run([request((5, 3, END), sentence_params(max_new_tokens=12))])
-    for sampling in (Sampling(temperature=0.001), Sampling(top_k=1), Sampling(top_p=1e-6), Sampling(min_p=1.0)):
-        [done] = FakeEngine(TABLE).run([request((5, 3, END), replace(PLAIN, sampling=sampling))])
-        assert done.hypotheses[0].token_ids == greedy.hypotheses[0].token_ids
-
-
-@pytest.mark.parametrize("forced_end", [False, True])
-def test_a_sample_ends_at_its_limit_while_others_have_ended_before(forced_end: bool) -> None:
-    params = replace(PLAIN, num_hypotheses=8, max_new_tokens=4)
-    [done] = FakeEngine(TABLE, forced_end=forced_end).run([request((5, 3, END), params)])
-    lengths = {each.finish_reason: {len(other.token_ids) for other in done.hypotheses} for each in done.hypotheses}
-    assert set(lengths) == {FinishReason.STOP, FinishReason.LENGTH}
-    for each in done.hypotheses:
-        if each.finish_reason is FinishReason.LENGTH:
-            assert len(each.token_ids) == 4 - forced_end
-        else:
-            assert END not in each.token_ids
-
-
-def test_a_sample_that_loops_is_ended() -> None:
-    table = spelled_out({(1,) * length: [0.001, 0.998, 0.001] for length in range(40)})
-    params = changed(PLAIN, max_new_tokens=30, max_repetitions=5, num_hypotheses=2)
-    [done] = FakeEngine(table).run([request((5, END), params)])
-    assert [each.finish_reason for each in done.hypotheses] == [FinishReason.REPETITION] * 2
-    assert [each.token_ids for each in done.hypotheses] == [[1] * 6] * 2

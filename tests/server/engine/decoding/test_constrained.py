@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from server.engine.decoding.constrained import ConstrainedBeamSearch, PhraseState, RequiredPhrases, bank_sizes
-from server.engine.decoding.search import SearchLimits
+from server.engine.decoding.constrained import PhraseState, RequiredPhrases, bank_sizes
 from server.interface.request import Completion, FinishReason
 from server.interface.word_tokens import WordTokens
 from tests.fakes.engine import END, FakeEngine, LogProbs, Table, Tokens, random_table, request, spelled_out
@@ -141,24 +140,6 @@ def test_the_search_goes_on_while_a_beam_can_improve_the_hypotheses() -> None:
     assert _answers(done) == [(1,), (1, 2, 2)]
 
 
-def test_the_search_ends_when_as_many_hypotheses_as_wanted_have_the_phrase() -> None:
-    # Behind (1,), no continuation of this length is better. (1, 2) would have the better mean.
-    table = spelled_out({(): [0, 1, 0], (1,): [0.55, 0, 0.45]})
-    [done] = FakeEngine(table).run([request(SOURCE, sentence_params(1, 1.0, 6, required_phrases=((1,),)))])
-    assert _answers(done) == [(1,)]
-
-
-def test_a_phrase_inside_a_longer_word_is_not_enough() -> None:
-    # 4 is the phrase, 5 continues its word and is far more likely than 6, which begins another one.
-    row = [0.3, 0.05, 0.05, 0.0, 0.1, 0.4, 0.1]
-    table = spelled_out({(): row, (4,): [0.01, 0, 0, 0, 0, 0.98, 0.01], (4, 5): row, (4, 6): row, (5,): row})
-    params = sentence_params(4, max_new_tokens=6, required_phrases=((4,),))
-    for continuations in (frozenset[int](), frozenset({5})):
-        [done] = FakeEngine(table, words=WordTokens(continuations)).run([request(SOURCE, params)])
-        assert (_answers(done)[0][:2] == (4, 5)) == (not continuations)
-        assert _has_word(_answers(done)[0], (4,), set(continuations))
-
-
 def test_a_phrase_behind_the_end_of_the_sentence_is_a_last_resort() -> None:
     # After 1, 2 the sentence is complete. 3 is more likely behind it than before it.
     table = spelled_out(
@@ -233,70 +214,6 @@ def test_every_answer_that_ends_has_all_phrases_beside_plain_requests(beam_size:
     assert num_complete > len(requests) / 2
 
 
-def test_a_phrase_in_the_prefix_is_not_required_again() -> None:
-    table = random_table(7, VOCAB, end_bias=3.0)
-    params = sentence_params(3, max_new_tokens=9, target_prefix=(4, 6), required_phrases=((4, 6),))
-    bare = replace(params, required_phrases=())
-    [done, plain] = FakeEngine(table, max_rows=16).run([request(SOURCE, params), request(SOURCE, bare)])
-    assert _answers(done)[0][:2] == (4, 6)
-    assert _answers(done) == _answers(plain)
-
-
-def test_at_the_limit_hypotheses_with_most_phrase_tokens_come_first() -> None:
-    table = random_table(2, VOCAB, end_bias=-9.0)
-    params = sentence_params(4, max_new_tokens=4, num_hypotheses=4, required_phrases=((1, 2, 3, 4, 5, 6),))
-    for forced_end in (False, True):
-        [done] = FakeEngine(table, forced_end=forced_end).run([request(SOURCE, params)])
-        assert {each.finish_reason for each in done.hypotheses} == {FinishReason.LENGTH}
-        assert _answers(done)[0] == ((1, 2, 3) if forced_end else (1, 2, 3, 4))
-
-
-def test_other_options_hold_for_required_phrases_too() -> None:
-    table = random_table(5, VOCAB, end_bias=1.0)
-    params = sentence_params(
-        4,
-        max_new_tokens=14,
-        required_phrases=((4, 6),),
-        suppress_tokens=(2, 3),
-        no_repeat_ngram_size=2,
-        min_new_tokens=6,
-        return_token_scores=True,
-        coverage_penalty=0.2,
-    )
-    [done] = FakeEngine(table).run([request(SOURCE, params)])
-    [answer] = _answers(done)
-    assert _has(answer, (4, 6))
-    assert not {2, 3} & set(answer)
-    assert len(answer) >= 6
-    assert len(set(itertools.pairwise(answer))) == len(answer) - 1
-
-
-def test_if_a_required_token_is_forbidden_there_is_still_an_answer() -> None:
-    table = random_table(5, VOCAB, end_bias=1.0)
-    params = sentence_params(3, max_new_tokens=6, required_phrases=((4,),), suppress_tokens=(4,))
-    [done] = FakeEngine(table).run([request(SOURCE, params)])
-    assert done.error is None
-    assert done.finish_reason is FinishReason.LENGTH
-
-
-def test_more_candidates_are_wanted_where_the_best_continue_the_word_of_a_phrase() -> None:
-    words = WordTokens(continuations=frozenset({5, 6, 7}))
-    search = ConstrainedBeamSearch(2, SearchLimits(4, 8, END, words=words))
-    search.add(sentence_params(2, required_phrases=((1,),)))
-    few, all_ = 2 * 2 + 1, search.num_candidates
-    continuing = np.array([[5, 6, 7, 5]] * 2)
-    assert search.num_wanted(0, continuing) == few, "nothing of the phrase has occurred"
-    tokens, log_probs = np.array([[[2, 1, 3, 4, 1], [2, 3, 4, 5, 1]]]), np.full((1, 2, 5), -np.inf, np.float32)
-    log_probs[0, 0, :3] = -1, -2, -3  # the beams are equal in the first step
-    search.advance(tokens, log_probs)
-    behind = search.prefixes(0)[:, -1].tolist().index(1)
-    assert search.num_wanted(0, continuing) == all_
-    one_begins = continuing.copy()
-    one_begins[behind, 3] = 2
-    assert search.num_wanted(0, one_begins) == few
-    assert search.num_wanted(0, np.roll(one_begins, 1, axis=0)) == all_, "the other beam is not behind a phrase"
-
-
 def _after(required: RequiredPhrases, *tokens: int) -> PhraseState:
     state = required.start
     for token in tokens:
@@ -315,25 +232,6 @@ def test_tokens_of_complete_groups_count_beside_those_of_the_longest_begun_phras
     assert _after(required, 4, 5).wanted == {1}
 
 
-def test_a_phrase_that_begins_inside_another_is_found() -> None:
-    required = RequiredPhrases(((1, 1, 2),))
-    assert _numbers(required, (1, 1, 1, 2)) == [0, 1, 2, 2, 3]
-    assert _after(required, 1, 1, 1, 2).is_met
-
-
-def test_alternatives_count_as_the_longest_of_them() -> None:
-    required = RequiredPhrases((), (((1,), (2, 3, 4)),))
-    assert required.num_tokens == 3
-    assert _numbers(required, (2, 3, 1)) == [0, 1, 2, 3]
-    assert required.start.wanted == {1, 2}
-    assert _after(required, 2).wanted == {1, 3}
-
-
-def test_equal_phrases_and_equal_alternatives_are_one() -> None:
-    assert RequiredPhrases(((1, 2), (1, 2))).num_tokens == 2
-    assert RequiredPhrases(((1,),), (((1,), (1,)),)).num_tokens == 1
-
-
 def test_a_phrase_waits_for_the_next_token_which_may_continue_its_word() -> None:
     words = WordTokens(frozenset((5, 6)), frozenset((6,)))
     term, phrase = RequiredPhrases((), (((1,),),), words), RequiredPhrases(((1,),), (), words)
@@ -349,12 +247,6 @@ def test_a_phrase_waits_for_the_next_token_which_may_continue_its_word() -> None
     assert not _after(term, 1, 6, 5).is_met
     assert not _after(phrase, 1, 6).is_met
     assert [term.continues_word(token) for token in (4, 5, 6)] == [False, True, True]
-
-
-def test_equal_states_are_one_object() -> None:
-    required = RequiredPhrases(((1, 2),))
-    assert _after(required, 7) is _after(required, 8, 9) is required.start
-    assert _after(required, 1) is _after(required, 2, 1)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from server.engine.decoding.diverse_beam_search import DiverseBeamSearch
 from server.engine.decoding.search import SearchLimits
 from server.interface.request import FinishReason, SentenceParams
-from tests.fakes.engine import END, FakeEngine, Table, Tokens, random_table, request, table_with_ties
+from tests.fakes.engine import END, FakeEngine, Table, Tokens, random_table, request
 from tests.fakes.reference_search import Scored, beam
 from tests.fakes.sentence_params import changed, sentence_params
 from tests.server.engine.decoding.reference_options import own_log_probability
@@ -82,21 +82,6 @@ def test_groups_choose_one_after_the_other_and_pay_for_tokens_of_others(
             bare = changed(asked, num_beam_groups=1, diversity_penalty=0.0)
             num_unlike_beams += [t for t, *_ in expected] != [t for t, *_ in beam(_for_source(table, source), bare)]
     assert num_unlike_beams > 20
-
-
-def test_a_high_penalty_makes_first_tokens_differ() -> None:
-    table = random_table(3, VOCAB, end_bias=-2.0)
-    params = sentence_params(4, 1.0, 7, 4, num_beam_groups=4, diversity_penalty=50.0)
-    [done] = FakeEngine(table).run([request(SOURCES[0], params)])
-    assert len({each.token_ids[0] for each in done.hypotheses}) == 4
-
-
-def test_without_a_penalty_all_groups_find_the_same() -> None:
-    table = table_with_ties(3, VOCAB)
-    params = sentence_params(4, 1.0, 7, 4, num_beam_groups=2)
-    [done] = FakeEngine(table).run([request(SOURCES[0], params)])
-    found = sorted(tuple(each.token_ids) for each in done.hypotheses)
-    assert found[0::2] == found[1::2]
 
 
 def test_a_finished_group_keeps_its_hypotheses_to_the_end() -> None:

@@ -25,31 +25,10 @@ def _decode(table: Table, params: SentenceParams, forced_end: bool = False) -> H
     return hypothesis
 
 
-def test_greedy_takes_the_most_likely_token_every_time() -> None:
-    hypothesis = _decode(TRAP, sentence_params(max_new_tokens=8))
-    assert hypothesis.token_ids == [A]
-    assert hypothesis.log_probability == pytest.approx(math.log(0.5 * 0.6), abs=1e-6)
-    assert hypothesis.finish_reason is FinishReason.STOP
-
-
 @pytest.mark.parametrize("length_penalty", [-1.0, 0.0, 0.6, 1.0, 2.0])
 def test_the_greedy_score_counts_the_end_of_sequence_token(length_penalty: float) -> None:
     hypothesis = _decode(TRAP, sentence_params(max_new_tokens=8, length_penalty=length_penalty))
     assert hypothesis.score == pytest.approx(math.log(0.3) / 2**length_penalty, abs=1e-6)
-
-
-def test_greedy_ends_at_the_limit_with_the_tokens_it_has() -> None:
-    never_ends = spelled_out({(A,) * length: [0.1, 0.8, 0.1] for length in range(8)})
-    hypothesis = _decode(never_ends, sentence_params(max_new_tokens=3))
-    assert hypothesis.token_ids == [A, A, A]
-    assert hypothesis.log_probability == pytest.approx(3 * math.log(0.8), abs=1e-6)
-    assert hypothesis.finish_reason is FinishReason.LENGTH
-
-
-def test_an_end_at_the_last_position_is_a_stop() -> None:
-    hypothesis = _decode(TRAP, sentence_params(max_new_tokens=2))
-    assert hypothesis.token_ids == [A]
-    assert hypothesis.finish_reason is FinishReason.STOP
 
 
 def test_a_forced_end_costs_nothing_and_counts_as_the_limit() -> None:
@@ -86,14 +65,3 @@ def test_only_requests_that_return_scores_have_one_whatever_their_batch() -> Non
     assert math.isfinite(with_score.score)
     assert math.isnan(without.score)
     assert math.isnan(without.log_probability)
-
-
-def test_scores_are_needed_while_any_request_returns_one() -> None:
-    search = _search()
-    search.add(sentence_params(max_new_tokens=8))
-    needed = [search.needs_scores]
-    search.add(sentence_params(max_new_tokens=8, return_scores=True))
-    needed.append(search.needs_scores)
-    search.remove([], [], 1)
-    needed.append(search.needs_scores)
-    assert needed == [False, True, False]

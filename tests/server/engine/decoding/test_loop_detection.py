@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from server.engine.decoding.loop_detection import LONGEST_LOOP, LoopDetector
-from server.interface.decoding_options import DEFAULT_MAX_REPETITIONS
 from server.interface.request import FinishReason
 from tests.fakes.engine import END, FakeEngine, LogProbs, Table, Tokens, random_table, request, spelled_out
 from tests.fakes.sentence_params import sentence_params
@@ -58,18 +57,6 @@ def test_a_greedy_answer_in_a_loop_is_ended_with_its_own_reason(loop: Tokens) ->
     assert done.hypotheses[0].token_ids == list(loop * 5)
     assert done.hypotheses[0].log_probability == pytest.approx(-0.125 * 5 * len(loop))
     assert done.finish_reason is FinishReason.REPETITION
-
-
-def test_without_a_limit_a_loop_continues() -> None:
-    params = sentence_params(max_new_tokens=60, max_repetitions=0)
-    [done] = FakeEngine(_saying(A)).run([request((A, END), params)])
-    assert done.hypotheses[0].token_ids == [A] * 60
-    assert done.finish_reason is FinishReason.LENGTH
-
-
-def test_the_default_limit_is_beyond_normal_text() -> None:
-    [done] = FakeEngine(_saying(A)).run([request((A, END), sentence_params(max_new_tokens=60))])
-    assert len(done.hypotheses[0].token_ids) == DEFAULT_MAX_REPETITIONS + 1 == 33
 
 
 def test_a_looping_beam_becomes_a_hypothesis_and_the_others_continue() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from server.engine.decoding.request_decoder import RequestDecoder
 from server.interface.request import Completion, FinishReason, Request
-from tests.fakes.engine import END, FakeEngine, LogProbs, Table, Tokens, random_table, request, spelled_out
+from tests.fakes.engine import END, FakeEngine, LogProbs, Table, Tokens, random_table, request
 from tests.fakes.reference_search import everything
 from tests.fakes.sentence_params import changed, sentence_params
 from tests.server.engine.decoding.reference_options import attention, coverage_bonus, expected, own_log_probability
@@ -91,14 +91,6 @@ def test_a_plain_request_gets_the_same_bits_beside_requests_with_options() -> No
     assert [done.hypotheses for done in together if done.request in plain] == alone
 
 
-def test_no_logits_are_computed_unless_an_option_needs_them() -> None:
-    engine = FakeEngine(random_table(5, VOCAB, end_bias=0.5))
-    engine.run([request((5, 3, END), replace(PLAIN, beam_size=beam_size)) for beam_size in (1, 2, 3)])
-    assert engine.runner.num_logit_rows == [0] * len(engine.runner.decoded)
-    engine.run([request((5, 3, END), changed(PLAIN, suppress_tokens=(2,)))])
-    assert engine.runner.num_logit_rows[-1] == 1
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_as_many_beams_as_prefixes_find_the_best_score_with_coverage(seed: int) -> None:
     vocab, source, table = 3, (2, 1, END), random_table(seed, 3)
@@ -118,17 +110,6 @@ def test_as_many_beams_as_prefixes_find_the_best_score_with_coverage(seed: int) 
     [done] = FakeEngine(table).run([request(source, params)])
     assert [tuple(each.token_ids) for each in done.hypotheses] == [tokens for tokens, _ in ranked]
     np.testing.assert_allclose([each.score for each in done.hypotheses], [score for _, score in ranked], atol=1e-5)
-
-
-def test_patience_waits_for_the_better_hypothesis() -> None:
-    table = spelled_out({(): [0.5, 0.5, 0.0], (A,): [0.3, 0.7, 0.0], (A, A): [1.0, 0.0, 0.0]})
-
-    def best(patience: float) -> list[int]:
-        params = sentence_params(2, 2.0, 5, early_stopping=True, patience=patience)
-        return FakeEngine(table).run([request((A, END), params)])[0].hypotheses[0].token_ids
-
-    assert best(patience=1.0) == [A]
-    assert best(patience=1.5) == [A, A]
 
 
 def test_token_details_equal_the_table() -> None:
@@ -203,13 +184,6 @@ def test_requests_with_forced_tokens_are_dropped_failed_and_moved_like_others() 
     assert engine.runner.cache.num_live == engine.engine.num_rows_taken == engine.scheduler.num_rows_reserved == 0
     [again] = engine.run([request((6, 2, END), reads)])
     _assert_as_expected(table, again)
-
-
-def test_if_every_token_is_forbidden_a_greedy_answer_ends() -> None:
-    everything_else = changed(PLAIN, suppress_tokens=tuple(range(VOCAB)))
-    [done] = FakeEngine(random_table(1, VOCAB)).run([request((5, END), everything_else)])
-    assert done.hypotheses[0].token_ids == []
-    assert done.finish_reason is FinishReason.STOP
 
 
 @pytest.mark.parametrize("prompt", [(), (4, 2)])

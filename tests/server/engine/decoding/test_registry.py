@@ -2,13 +2,9 @@ import pytest
 
 from kernels import searches
 from server.engine.decoding.beam_search import BeamSearch
-from server.engine.decoding.constrained import ConstrainedBeamSearch
-from server.engine.decoding.diverse_beam_search import DiverseBeamSearch
-from server.engine.decoding.forced_search import ForcedSearch
 from server.engine.decoding.greedy_search import GreedySearch
-from server.engine.decoding.independent_search import IndependentSearch
 from server.engine.decoding.native_search import NativeBeamSearch, NativeGreedySearch
-from server.engine.decoding.registry import FORCED, SearchKind
+from server.engine.decoding.registry import SearchKind
 from server.engine.decoding.search import SearchLimits
 from server.interface.request import Sampling
 from tests.fakes.sentence_params import sentence_params
@@ -32,14 +28,6 @@ LIMITS = SearchLimits(max_requests=8, max_new_tokens=10, end_token=0)
 )
 def test_requests_with_equal_needs_share_a_search(params: dict[str, object], kind: SearchKind) -> None:
     assert SearchKind.of(sentence_params(**params)) == kind
-
-
-def test_each_kind_opens_its_search() -> None:
-    assert isinstance(FORCED.open(LIMITS), ForcedSearch)
-    assert isinstance(SearchKind("independent", 2).open(LIMITS), IndependentSearch)
-    assert isinstance(SearchKind("diverse", 4, 2).open(LIMITS), DiverseBeamSearch)
-    assert isinstance(SearchKind("constrained", 4).open(LIMITS), ConstrainedBeamSearch)
-    assert isinstance(SearchKind("beam", 4).open(LIMITS), BeamSearch)
 
 
 @pytest.mark.parametrize("is_available", [True, False])

@@ -1,6 +1,3 @@
-from math import isnan, nan
-
-import numpy as np
 import pytest
 
 from server.engine.decoding.search import SearchLimits, end_hypothesis
@@ -33,18 +30,3 @@ def test_a_hypothesis_has_the_reason_of_its_last_token_and_its_limit(
 def test_the_score_is_normalised_by_all_tokens_and_includes_the_bonus() -> None:
     hypothesis = end_hypothesis([5, 6, 7, END], -8.0, 0.5, 9, FREE, bonus=lambda tokens: -float(len(tokens)))
     assert (hypothesis.log_probability, hypothesis.score) == (-8.0, -8.0 / 2 - 4)
-
-
-def test_the_score_has_the_precision_of_the_log_probability() -> None:
-    total = np.float32(-1.1)
-    single = end_hypothesis([5, 6, END], total, 0.6, 9, FREE).score
-    double = end_hypothesis([5, 6, END], float(total), 0.6, 9, FREE).score
-    assert single == float(np.float32(total / np.float32(3) ** np.float32(0.6)))
-    assert double == float(total) / 3**0.6
-    assert single != double
-
-
-def test_a_hypothesis_without_a_score_has_nan() -> None:
-    hypothesis = end_hypothesis([5, END], nan, 1.0, 9, FREE)
-    assert isnan(hypothesis.log_probability)
-    assert isnan(hypothesis.score)

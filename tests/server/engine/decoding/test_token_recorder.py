@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from server.engine.decoding.token_recorder import (
-    CoveragePenalty,
     CrossAttention,
     TokenRecorder,
     attention_weights,
-    coverage,
 )
 from server.engine.model_runner import RequestRows
 from server.interface.request import FinishReason, Hypothesis, SentenceParams
@@ -54,45 +52,6 @@ def test_records_are_kept_for_details_and_for_scores_that_a_search_changes(
     assert TokenRecorder(params, None, END).records_candidates is records_candidates
 
 
-def test_a_hypothesis_gets_the_log_probability_of_the_model() -> None:
-    recorder = _recorded(sentence_params(return_token_scores=True), 2, 3, END)
-    stopped = recorder.annotate(Hypothesis([2, 3], -99.0, -7.0, FinishReason.STOP))
-    assert (stopped.log_probability, stopped.score) == (-5.0, -7.0)
-    assert stopped.details is not None
-    assert stopped.details.log_probabilities == [-2.0, -3.0, 0.0]
-    cut = recorder.annotate(Hypothesis([2, 3], -99.0, -7.0, FinishReason.LENGTH))
-    assert cut.details is not None
-    assert cut.details.log_probabilities == [-2.0, -3.0]
-    assert recorder.log_probabilities(np.array([2, 9], np.int32)) == [-2.0, -np.inf]  # an impossible candidate
-
-
-def test_the_prefix_has_details_and_costs_nothing() -> None:
-    recorder = _recorded(sentence_params(return_token_scores=True, target_prefix=(2,)), 2, 3, END)
-    found = recorder.annotate(Hypothesis([2, 3], -99.0, 0.0, FinishReason.STOP))
-    assert found.log_probability == -3.0
-    assert found.details is not None
-    assert found.details.log_probabilities == [-2.0, -3.0, 0.0]
-
-
-def test_alternatives_are_the_most_likely_tokens() -> None:
-    recorder = _recorded(sentence_params(num_token_alternatives=2), 1, END)
-    details = recorder.annotate(Hypothesis([1], 0.0, 0.0, FinishReason.STOP)).details
-    assert details is not None
-    assert details.alternatives == [[(2, -1.0), (3, -2.0)]] * 2
-    assert details.log_probabilities == []
-    assert details.attention is None
-    assert _recorded(sentence_params(repetition_penalty=2.0), 1, END).details(*[np.zeros(0, np.int32)] * 2) is None
-
-
-def test_samples_with_the_same_prefix_share_a_record() -> None:
-    recorder = TokenRecorder(sentence_params(return_token_scores=True), None, END)
-    empty = np.zeros((2, 0), np.int32)
-    candidates, log_probs = np.array([[1], [2]]), np.array([[-1.0], [-2.0]], np.float32)
-    recorder.record(empty, candidates, log_probs, _rows())
-    assert recorder.log_probabilities(np.array([1], np.int32)) == [-1.0]
-    assert recorder.log_probabilities(np.array([2], np.int32)) == [-2.0]
-
-
 def test_attention_is_that_of_each_token_of_the_answer() -> None:
     params = sentence_params(return_attention=True)
     attention = CrossAttention(params, 1.0)
@@ -134,11 +93,3 @@ def test_the_mean_is_that_of_the_selected_heads(heads: tuple[int, ...], averaged
     assert attention.source_len == SOURCE_LEN
     expected = attention_weights(QUERIES, KEYS, 0.5)[:, list(averaged)].mean(axis=1)
     np.testing.assert_allclose(attention.weights(QUERIES), expected, rtol=1e-6)
-
-
-def test_coverage_counts_source_tokens_below_their_share() -> None:
-    attention = np.array([[0.2, 0.8, 0.0], [0.3, 0.7, 0.0]], np.float32)
-    assert coverage(attention) == pytest.approx(np.log(0.5))  # of the first; the second has enough, the third none
-    assert coverage(np.ones((1, 2), np.float32)) == 0
-    assert CoveragePenalty.is_requested(sentence_params(coverage_penalty=0.1))
-    assert not CoveragePenalty.is_requested(sentence_params())

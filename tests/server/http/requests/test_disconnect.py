@@ -50,18 +50,6 @@ async def test_work_is_cancelled_when_any_server_reports_the_end_of_the_connecti
 
 
 @in_event_loop
-async def test_the_result_ends_the_watch() -> None:
-    messages: asyncio.Queue[Message] = asyncio.Queue()
-    work = _Work()
-    task = asyncio.create_task(unless_disconnected(_request(messages), work.run()))
-    await _settle()
-    work.may_end.set()
-    assert await task == "done"
-    await _settle()
-    assert len(asyncio.all_tasks()) == 1
-
-
-@in_event_loop
 async def test_the_loss_of_a_connection_that_reports_it_cancels_the_work() -> None:
     messages: asyncio.Queue[Message] = asyncio.Queue()
     connection, work = LossReport(), _Work()

@@ -26,19 +26,13 @@ def _router(engines: Sequence[EchoGenerator]) -> Router:
     ("name", "languages"),
     [
         ("echo-en-de", ("en", "de")),
-        ("echo-en-zh-Hant", ("en", "zh-Hant")),
-        (" kvasir:en-de ", ("en", "de")),
         ("KVASIR:en-de", ("en", "de")),
-        ("kvasir:de", ("auto", "de")),
         ("kvasir:auto-de", ("auto", "de")),
         ("kvasir:-de", ("auto", "de")),
-        ("kvasir:zh-Hant", ("auto", "zh-Hant")),
         ("kvasir:en-zh-Hant", ("en", "zh-Hant")),
         ("kvasir:pt-BR-en", ("pt-BR", "en")),
         ("kvasir: German", ("auto", "German")),
         ("gpt-4", None),
-        ("a-name-behind-all-others", None),
-        ("", None),
     ],
 )
 def test_languages_that_a_name_selects(router: Router, name: str, languages: tuple[str, str] | None) -> None:

@@ -94,11 +94,7 @@ def test_states_of_a_recurrent_decoder_follow_their_rows(recurrent_layouts: Layo
     assert len({tuple(done.hypotheses[0].token_ids) for done in ours}) > len(ours) / 3
 
 
-@pytest.mark.parametrize("fixture", ["layouts", "recurrent_layouts"])
-def test_a_float16_bundle_runs_on_the_host_with_mostly_equal_answers(
-    fixture: str, request: pytest.FixtureRequest
-) -> None:
-    layouts: Layouts = request.getfixturevalue(fixture)
+def test_a_float16_bundle_runs_on_the_host_with_mostly_equal_answers(layouts: Layouts) -> None:
     ours = decode(device_runner(layouts.half), layouts.half, requests(layouts.half, [GREEDY]))
     theirs = decode(cpu_runner(layouts), layouts.step, requests(layouts.step, [GREEDY]))
     same = [a.hypotheses[0].token_ids == b.hypotheses[0].token_ids for a, b in zip(ours, theirs, strict=True)]
