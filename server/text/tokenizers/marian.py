@@ -19,7 +19,6 @@ from server.text.tokenizers.word_tokens import MIN_WORDS, cost_of_ranks
 from server.text.unicode_text import replace_lone_surrogates
 
 _MIN_KNOWN_SHARE = 0.5
-_MIN_BATCH = 32  # texts for which one call of SentencePiece, which starts a thread of its own, takes less time
 _MIN_LOG_PROBABILITY = -50
 _WORD_START = "▁"
 _LANGUAGE_CODE = re.compile(r">>.+<<")
@@ -167,9 +166,7 @@ class MarianTokenizer(VocabularyTokenizer):
 
     def _piece_ids(self, texts: list[str]) -> Iterator[list[int]]:
         """Yield the token ids of each text."""
-        encode = self._source.encode
-        encoded = encode(texts, num_threads=1) if len(texts) >= _MIN_BATCH else map(encode, texts)
-        for text, pieces in zip(texts, encoded, strict=True):
+        for text, pieces in zip(texts, map(self._source.encode, texts), strict=True):
             if self._source_unknown not in pieces:
                 yield list(map(self._source_ids.__getitem__, pieces))
             else:
