@@ -28,6 +28,7 @@ _YEARS = range(1000, 2200)
 _HOUR = re.compile(r"(?<!\d)(?:[01]?\d|2[0-4])(?::|[ \u00a0\u202f]?[^\W\d_]{1,4}[ \u00a0\u202f]?)$")
 _MAX_HOUR_CHARACTERS = 9
 _CLOCK = re.compile(r"\d:\d\d")
+_ROUNDS = (16, 32)  # of a knock-out: languages name it by its teams or by its matches
 _QUARTERS = ("15", "30", "45")  # minutes that languages have words for
 _ROUNDING = 0.14  # of a quantity in another unit; half as much for large ones
 _ROUND = 100
@@ -228,6 +229,8 @@ class _Numbers:
         if part <= _MAX_UNJUDGED or part in other._parts:
             return True
         if not other._words and len(str(_reading(part)[0])) < _MIN_DIGITS:
+            return True
+        if part in _ROUNDS and any(f" {form[0]}" in f" {other._folded}" for form in other._words.get(part // 2, ())):
             return True
         return self._is_put_otherwise(part, others, other) or (other._spells(part) and not self._spells(part))
 
