@@ -29,7 +29,7 @@ from server.interface.engine_client import EngineClient
 from server.operations.cpu_count import usable_cpus
 from server.text.joining import is_unspaced
 from server.text.number_forms import locale_of
-from server.text.protection.masked_sentence import MaskedSentence, Means, Restored, read_sentence
+from server.text.protection.masked_sentence import MaskedSentence, Restored, Strategy, read_sentence
 from server.text.readers.units import OBJECT, ProtectedSpan, Unit
 from server.text.spans import READABLE, UNSPACED, SpanKind, find_spans
 from server.text.tokenizers.registry import open_tokenizer
@@ -192,7 +192,7 @@ class _Trial:
         """Return the signs that do not come back, by themselves or in front of numbers."""
         signs = [sign for sign in _SIGNS if self._unknown.all_known(sign)]
         cases = [
-            self._case([sign], number + place, [sign], SpanKind.SYMBOL, Means.AS_IS, behind)
+            self._case([sign], number + place, [sign], SpanKind.SYMBOL, Strategy.AS_IS, behind)
             for number, sign in enumerate(signs)
             for place, behind in list(enumerate(_BEHIND_SIGNS))[:: self._step]
         ]
@@ -209,7 +209,7 @@ class _Trial:
                     continue
                 for _ in range(2 // self._step):
                     number += 1
-                    yield self._case([sample], number, [kind.value], kind, Means.AS_IS)
+                    yield self._case([sample], number, [kind.value], kind, Strategy.AS_IS)
 
     def _masks(self) -> list[str]:
         """Return the most reliable masks: all candidates are tried by themselves, the best ones in threes."""
@@ -231,7 +231,7 @@ class _Trial:
 
     def _mask_case(self, masks: Sequence[str], place: int) -> _Case:
         number = place + _PLACES * sum(map(ord, "".join(masks)))  # not the same carrier for all
-        return self._case(masks, number, masks, SpanKind.UNKNOWN, Means.MASK)
+        return self._case(masks, number, masks, SpanKind.UNKNOWN, Strategy.MASK)
 
     def _case(
         self,
@@ -239,7 +239,7 @@ class _Trial:
         number: int,
         names: Sequence[str],
         kind: SpanKind,
-        means: Means,
+        means: Strategy,
         behind: str = "",
     ) -> _Case:
         """Return the case of this number: its pair, its carrier and its place follow one another."""
@@ -253,7 +253,7 @@ class _Trial:
         before, *others = join(filled).split(OBJECT)
         text, spans = before, []
         for part, other in zip(parts, others, strict=True):
-            shown = part if means is Means.AS_IS else OBJECT
+            shown = part if means is Strategy.AS_IS else OBJECT
             spans.append(ProtectedSpan(len(text), len(text) + len(shown), part, kind, is_readable=True))
             text += shown + other
         sentence = read_sentence(

@@ -1,4 +1,4 @@
-"""`kvasir translate` beside CTranslate2 with SentencePiece, and beside its own engine on tokens.
+"""`kvasir translate` compared with CTranslate2 with SentencePiece, and with its own engine on tokens.
 
     python -m benchmarks.offline --checkpoint FOLDER --data LINES.txt [--limit 10000] [--repetitions 5]
 

@@ -12,7 +12,7 @@ from server.interface.decoding_options import DetailOptions
 from server.interface.interruption import checkpoint
 from server.interface.request import FinishReason, Hypothesis, TokenIds
 from server.text.joining import between
-from server.text.protection.masked_sentence import Means, Restored
+from server.text.protection.masked_sentence import Restored, Strategy
 from server.text.protection.tag_placement import Block, render
 from server.text.readers.units import Unit
 from server.text.spans import SpanKind
@@ -56,7 +56,7 @@ def assemble(
     )
 
 
-def _counted_spans(translations: Sequence[Translation]) -> Mapping[tuple[SpanKind, Means], int]:
+def _counted_spans(translations: Sequence[Translation]) -> Mapping[tuple[SpanKind, Strategy], int]:
     kept = [(span.kind, span.means) for translation in translations for span in translation.protected]
     return Counter(kept) if kept else {}
 

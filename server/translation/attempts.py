@@ -25,8 +25,8 @@ from server.text.number_forms import edits, forms
 from server.text.protection.masked_sentence import (
     Edit,
     MaskedSentence,
-    Means,
     Restored,
+    Strategy,
     TokenAttention,
     read_sentence,
     replaced,
@@ -154,10 +154,10 @@ class Attempts:
         sentence.means = [self._first_means(span) for span in spans]
         return self._with_means(sentence)
 
-    def _first_means(self, span: ProtectedSpan) -> Means:
+    def _first_means(self, span: ProtectedSpan) -> Strategy:
         if span.is_readable and span.kind in self._copied:
-            return Means.AS_IS
-        return Means.PLACED if span.kind is SpanKind.SYMBOL else Means.MASK
+            return Strategy.AS_IS
+        return Strategy.PLACED if span.kind is SpanKind.SYMBOL else Strategy.MASK
 
     def _only_term(self, sentence: Sentence) -> Sequence[Restored] | None:
         """Return the parts of a sentence that is a term of the glossary; None for any other."""
@@ -188,11 +188,11 @@ class Attempts:
             )  # fmt: skip
             if not sentence.means or self._encoder.fits(part):
                 return (part,)
-        sentence.means = [Means.APART] * len(sentence.means)
+        sentence.means = [Strategy.APART] * len(sentence.means)
         return list(self._pieces(sentence))
 
     def _read(
-        self, sentence: Sentence, start: int, end: int, means: Sequence[Means], *, is_fragment: bool = False
+        self, sentence: Sentence, start: int, end: int, means: Sequence[Strategy], *, is_fragment: bool = False
     ) -> MaskedSentence | None:
         text = sentence.unit.text[start:end]
         localizes = self._request.options.localize_numbers and has_judged_numbers(text)
@@ -271,12 +271,12 @@ class Attempts:
         means = list(sentence.means)
         for index in sentence.lost:
             span = sentence.unit.protected_in(sentence.start, sentence.end)[index]
-            if means[index] is not Means.AS_IS:
-                means = [Means.APART] * len(means)
+            if means[index] is not Strategy.AS_IS:
+                means = [Strategy.APART] * len(means)
                 break
-            means[index] = Means.PLACED if span.kind is SpanKind.SYMBOL else Means.MASK
+            means[index] = Strategy.PLACED if span.kind is SpanKind.SYMBOL else Strategy.MASK
         sentence.means = means
-        return list(self._pieces(sentence)) if Means.APART in means else self._with_means(sentence)
+        return list(self._pieces(sentence)) if Strategy.APART in means else self._with_means(sentence)
 
     async def _restored(
         self, sentences: Sequence[Sentence], completions: Mapping[int, Completion]

@@ -1,10 +1,11 @@
 """The text pipeline of one model: read, segment, mask, encode, decode, restore, join."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from bundle.loading import Bundle
 from server.interface.engine_client import EngineClient
+from server.text.spans import Span
 from server.text.tokenizers.registry import open_tokenizer
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.assembly import assemble
@@ -66,6 +67,15 @@ class Pipeline:
     def limits(self) -> TranslationLimits:
         """The limits and defaults of the server."""
         return self._limits
+
+    @property
+    def masks(self) -> Sequence[str]:
+        """Strings that the model copies, which can stand for spans."""
+        return self._copying.masks
+
+    def masked_spans(self, text: str) -> list[Span]:
+        """Return the machine-readable spans of a text that the model does not copy."""
+        return [span for span in self._reader.spans(text) if span.kind not in self._copying.copied]
 
     async def translate(self, request: TranslationRequest, stream: TextStream | None = None) -> TranslationResult:
         """Translate all texts, in their order, for the `stream` too. Cancelling it frees the rows of all its sentences.

@@ -14,13 +14,14 @@ from server.interface.request import Completion, Hypothesis, Request, TokenIds, 
 from server.text.digits import NumberCheck
 from server.text.joining import between
 from server.text.language_detection import TargetDetector
-from server.text.protection.masked_sentence import MaskedSentence, Means, Restored, TokenAttention
+from server.text.protection.masked_sentence import MaskedSentence, Restored, Strategy, TokenAttention
 from server.text.readers.html import read_html
 from server.text.readers.pieces import to_document
 from server.text.readers.plain_text import read_text, read_whole
 from server.text.readers.units import OBJECT, Document, Unit
 from server.text.readers.xml import read_xml
 from server.text.segmentation.sentences import Segment, split, whole
+from server.text.spans import Span, find_spans
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
 from server.text.unknown_characters import UnknownCharacters, readable
@@ -55,7 +56,7 @@ class Sentence:
     source: TokenIds | None = None  # its tokens, where segmentation has encoded it
     parts: Sequence[Job | Restored] = ()
     jobs: Sequence[Job] = ()  # the parts that are decoded
-    means: Sequence[Means] = ()  # of each of its spans, in the last attempt
+    means: Sequence[Strategy] = ()  # of each of its spans, in the last attempt
     lost: Sequence[int] = ()  # the indices of the spans that the last attempt lost
     kept: KeepReason | None = None  # the reason why its source is its translation
     numbers: NumberCheck | None = None  # those that its translation lacks, or has invented
@@ -165,6 +166,10 @@ class TextReader:
         # A text has at most as many tokens as bytes, and those around it.
         self._max_bytes = shapes.max_source_tokens - tokenizer.count_tokens("") - _MAX_EXTRA_TOKENS
         self._unknown = UnknownCharacters(readable(tokenizer.known_characters, languages), lost_signs)
+
+    def spans(self, text: str) -> list[Span]:
+        """Return the machine-readable spans of a text."""
+        return find_spans(text, self._unknown)
 
     async def read(self, request: TranslationRequest, deadline: Deadline, *, keeps_target: bool) -> SegmentedTexts:
         """Return the segmented texts. With `keeps_target`, texts that are in the target language already are kept.

@@ -79,7 +79,7 @@ def doubt(source: str, translation: str, languages: tuple[str, str], log_probabi
 
 
 def shortness(source: str, translation: str, languages: tuple[str, str]) -> float:
-    """Return how short a translation of several parts is, or its shortest part beside the others; from 1 on, too short.
+    """Return how short a translation of several parts is, or its shortest part; from 1 on, too short.
 
     Parts are compared if there are as many as in the source.
     """

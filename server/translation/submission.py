@@ -11,7 +11,7 @@ from server.interface.engine_client import EngineClient
 from server.interface.errors import DeadlineExceeded, Draining, EngineFailed
 from server.interface.request import Completion, FinishReason, Hypothesis, Request, Timings
 from server.translation.execution import Deadline
-from server.translation.types import Phases, TokenCounts, longest, one_after_the_other
+from server.translation.types import Phases, TokenCounts, longest
 
 _SENTENCES_PER_TURN = 1000
 
@@ -63,7 +63,7 @@ class Submission:
         return part
 
     def join(self, parts: Iterable["Submission"]) -> None:
-        """Take the times of all parts, whose rounds ran beside each other and may have been interrupted."""
+        """Take the times of all parts, whose rounds ran at the same time and may have been interrupted."""
         if not self._phases:
             return  # the first round was interrupted, and has all of the time
         for part in parts:
@@ -74,7 +74,7 @@ class Submission:
     @property
     def phases(self) -> Phases:
         """The times of all rounds together."""
-        return reduce(one_after_the_other, self._phases)
+        return reduce(Phases.then, self._phases)
 
     def next_round(self) -> None:
         """Begin another round of the same call."""

@@ -116,9 +116,7 @@ def test_a_long_text_is_translated_as_a_file_into_another_language_than_its_own(
     assert first_visit.all("#files a")[0].get_attribute("download") == "text.de.txt"
 
 
-@pytest.mark.parametrize(
-    ("query", "first"), [("fran", "French"), ("deut", "German"), ("JAPANE", "Japanese"), ("sv", "Swedish")]
-)
+@pytest.mark.parametrize(("query", "first"), [("deut", "German"), ("sv", "Swedish")])
 def test_a_language_is_found_by_its_names_and_its_tag(many_languages: Visit, query: str, first: str) -> None:
     many_languages.find("target-language").click()
     assert len(many_languages.options) > 180

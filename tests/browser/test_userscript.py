@@ -70,7 +70,7 @@ class Site:
         return str(self.visit.find(element_id).get_property("textContent")).strip()
 
     def markup(self) -> object:
-        """Return the page without the parts that the script shows beside it."""
+        """Return the page without the parts that the script adds to it."""
         return self.visit.evaluate("document.body.innerHTML")
 
     def until_done(self) -> None:

@@ -102,25 +102,6 @@ def test_glossaries_are_stored_used_and_deleted(client: deepl.DeepLClient) -> No
     client.delete_glossary(csv)
 
 
-def test_several_glossaries_apply_to_a_text_and_to_a_document(client: deepl.DeepLClient, tmp_path: Path) -> None:
-    made = [client.create_glossary("One", "EN", "DE", entries) for entries in ({"station": "Halt"}, {"cup": "Becher"})]
-    try:
-        text = "The cup is at the station."
-        result = _one(client.translate_text(text, source_lang="EN", target_lang="DE", glossary_ids=list(made)))
-        assert "Halt" in result.text
-        assert "Becher" in result.text
-        source, target = tmp_path / "note.txt", tmp_path / "notiz.txt"
-        source.write_text(text, encoding="utf-8")
-        client.translate_document_from_filepath(
-            source, target, source_lang="EN", target_lang="DE", glossary_ids=[each.glossary_id for each in made]
-        )
-        assert "Halt" in target.read_text(encoding="utf-8")
-        assert "Becher" in target.read_text(encoding="utf-8")
-    finally:
-        for each in made:
-            client.delete_glossary(each)
-
-
 def test_tags_are_kept(client: deepl.DeepLClient) -> None:
     html = "<p>Good <b>morning</b>, <i>friends</i>.</p><!-- Tea. -->"
     translated = _one(client.translate_text(html, source_lang="EN", target_lang="DE", tag_handling="html")).text

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from server.http.app import create_app
 from server.operations.settings import Settings
-from server.text.protection.masked_sentence import Means
+from server.text.protection.masked_sentence import Strategy
 from tests.server.text.readers.documents import DocumentMaker
 
 COPIED = ("code", "pre", "script", "style")
@@ -100,7 +100,7 @@ def test_an_answer_reports_the_means_that_kept_each_span(client: TestClient) -> 
     ).json()
     protected = answer["translations"][0]["details"]["protected"]
     assert [(each["text"], each["kind"]) for each in protected] == [("{name}", "placeholder")]
-    assert {each["means"] for each in protected} <= set(Means)
+    assert {each["means"] for each in protected} <= set(Strategy)
     metrics = client.get("/metrics").text
     assert 'kvasir_protected_spans_total{kind="placeholder"' in metrics
     answer = client.post("/v1/translate", json={"text": "Good morning.", "source": "en"}).json()

@@ -1,4 +1,4 @@
-"""Streams of the default model over a real connection: their parts are the plain answer, also beside other requests."""
+"""Streams of the default model over a real connection: their parts are the plain answer, also in company."""
 
 import asyncio
 import json

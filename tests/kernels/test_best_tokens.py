@@ -191,7 +191,7 @@ def test_rows_with_a_list_have_its_tokens_only_and_others_all(inputs: int, copie
         assert found["tokens"][row].tolist() == best.tolist()
         assert np.array_equal(found["logits"][row], logits[row, best])
         np.testing.assert_allclose(found["log_normalizer"][row], _log_sum(logits[row : row + 1, allowed])[0], rtol=1e-6)
-    # To the bit, alone or beside other rows.
+    # To the bit, alone or with other rows.
     for row, index in enumerate(list_of_row):
         alone = _listed(matrix, hidden[row : row + 1], mask, lists, [index])
         assert all(np.array_equal(alone[name][0], found[name][row]) for name in found)

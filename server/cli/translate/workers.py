@@ -24,7 +24,7 @@ from server.text.spans import compile_patterns
 from server.translation.limits import TranslationLimits
 from server.workers.message_pipe import MessagePipe
 
-_BLOCKS_PER_WORKER = 16  # enough to fill all rows beside blocks that wait for one long sentence
+_BLOCKS_PER_WORKER = 16  # enough to fill all rows while blocks wait for one long sentence
 _POLL_SECONDS = 0.1  # longest wait for a block before newly arrived lines are looked for
 _OBJECTS_PER_COLLECTION = 20_000
 _END_SECONDS = 5.0  # for a process to exit by itself

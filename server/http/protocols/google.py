@@ -136,7 +136,7 @@ async def languages(request: Request) -> JSONResponse:
 
 
 def _field(request: Request, sent: Parameters, name: str) -> str | None:
-    """Return a field of the body or of the query, which some clients use beside a JSON body. None means detection."""
+    """Return a field of the body or of the query, which some clients add to a JSON body. None means detection."""
     value = sent.text(name)
     if value is None and sent.is_json:
         value = request.query_params.get(name)
@@ -203,7 +203,7 @@ async def several(request: Request) -> JSONResponse:
 
 
 def _pieces(text: str, translated: str) -> list[tuple[str, str]]:
-    """Return translations beside their sources, line by line. All but the last end with their line break."""
+    """Return translations with their sources, line by line. All but the last end with their line break."""
     new, old = translated.splitlines(keepends=True), text.splitlines(keepends=True)
     return list(zip(new, old, strict=True)) if len(new) == len(old) else [(translated, text)]
 

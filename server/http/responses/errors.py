@@ -10,14 +10,13 @@ from typing import cast
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
 from server.http.requests.parameters import path_of
-from server.http.responses.examples import Described, model_of
+from server.http.responses.examples import Described, described
 from server.http.state import RequestRecord, request_record
 from server.interface.errors import (
     ClientGone,
@@ -69,16 +68,11 @@ class ErrorFormat:
     name: str
     body: Callable[[int, str, str], dict[str, object]]
     statuses: Mapping[type[KvasirError], int] = field(default_factory=dict)
-    model: type[BaseModel] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Make the model of the bodies."""
-        example = self.body(400, InvalidRequest.code, "what is wrong, and how to mend it")
-        object.__setattr__(self, "model", model_of(self.name, example))
 
     def responses(self, *statuses: int) -> Described:
         """Return the part of an operation's OpenAPI description for these statuses."""
-        return {status: {"model": self.model, "description": _DESCRIPTIONS[status]} for status in statuses}
+        example = self.body(400, InvalidRequest.code, "what is wrong, and how to mend it")
+        return {status: described(self.name, _DESCRIPTIONS[status], example) for status in statuses}
 
 
 NATIVE = ErrorFormat("ErrorResponse", lambda _, code, message: {"error": {"code": code, "message": message}})

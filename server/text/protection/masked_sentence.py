@@ -54,7 +54,7 @@ def capitals(text: str) -> str:
     return text.upper()
 
 
-class Means(StrEnum):
+class Strategy(StrEnum):
     """How a span got through the model."""
 
     AS_IS = "as_is"  # the model read it and wrote it
@@ -69,7 +69,7 @@ class KeptSpan:
 
     text: str
     kind: SpanKind
-    means: Means
+    means: Strategy
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ class _Shown:
     """A span in the model input: what stands for it, from `start`, and whether blanks were put around it."""
 
     span: ProtectedSpan
-    means: Means
+    means: Strategy
     text: str
     start: int
     has_blank_before: bool = False
@@ -149,7 +149,7 @@ class MaskedSentence:
         """Whether tags or symbols are placed inside the answer."""
         if self.unit.tags and any(self.start < cut < self.end for cut in self.unit.cuts(self.start, self.end)):
             return True
-        return any(each.means is Means.PLACED and self._edge(each) is None for each in self.shown)
+        return any(each.means is Strategy.PLACED and self._edge(each) is None for each in self.shown)
 
     def restore(self, answer: str, attention: TokenAttention | None) -> Restored | tuple[int, ...]:
         """Return an answer with all spans and the words that tags need, or the indices of the spans that it lost."""
@@ -176,7 +176,7 @@ class MaskedSentence:
                 continue
             first, last = self._without_blanks(text, start, end, part)
             writer.copy(first)
-            if part.means is Means.PLACED:
+            if part.means is Strategy.PLACED:
                 self._write_placed(writer, part, text, start)
             else:
                 if part.span.output.startswith("{") and self.unit.text[part.span.start - 1 : part.span.start] != "'":
@@ -192,18 +192,20 @@ class MaskedSentence:
 
     def _find(self, text: str) -> list[tuple[int, int, _Shown]] | tuple[int, ...]:
         """Return where each span is in an answer; the indices of the lost ones if any is not there exactly once."""
-        wanted = [each for each in self.shown if each.means is not Means.PLACED]
+        wanted = [each for each in self.shown if each.means is not Strategy.PLACED]
         if not wanted:
             return []
         numbers = Counter(each.text for each in wanted)
-        pattern = "|".join(_bounded(each) for each in sorted(numbers, key=len, reverse=True))
+        pattern = "|".join(bounded(each) for each in sorted(numbers, key=len, reverse=True))
         places: dict[str, list[Range]] = {each: [] for each in numbers}
         for match in regex.finditer(pattern, text):
             places[match.group()].append(match.span())
         lost = {each for each, number in numbers.items() if len(places[each]) != number}
         if lost:
             return tuple(
-                index for index, each in enumerate(self.shown) if each.means is not Means.PLACED and each.text in lost
+                index
+                for index, each in enumerate(self.shown)
+                if each.means is not Strategy.PLACED and each.text in lost
             )
         taken = {each: iter(spans) for each, spans in places.items()}
         return [(*next(taken[each.text]), each) for each in wanted]
@@ -241,7 +243,7 @@ class MaskedSentence:
         placed: list[tuple[int, int, _Shown]] = []
         aligned: tuple[list[Range], list[Range], Links] | None = None
         for each in self.shown:
-            if each.means is not Means.PLACED:
+            if each.means is not Strategy.PLACED:
                 continue
             if (edge := self._edge(each)) is not None:
                 place = 0 if edge == 0 else len(text)
@@ -423,7 +425,7 @@ def read_sentence(
     unit: Unit,
     start: int,
     end: int,
-    means: Sequence[Means] = (),
+    means: Sequence[Strategy] = (),
     masks: Sequence[str] = (),
     *,
     is_unspaced: bool = False,
@@ -448,20 +450,20 @@ def read_sentence(
     for span, its_means in zip(spans, means, strict=True):
         text += read(position, span.start)
         position = span.end
-        if its_means is Means.PLACED:
+        if its_means is Strategy.PLACED:
             behind = unit.text[position : min(position + 1, end)]
             if text.endswith(" ") and (not behind or behind.isspace() or unicodedata.category(behind)[0] == "P"):
                 text = text[:-1]
             shown.append(_Shown(span, its_means, "", len(text)))
-        elif its_means is Means.AS_IS:
+        elif its_means is Strategy.AS_IS:
             shown.append(_Shown(span, its_means, unit.text[span.start : span.end], len(text)))
             text += shown[-1].text
         else:
             mask = next(free, None)
             if mask is None:
                 return None
-            has_before = _needs_blank(text[-1:])
-            has_behind = position < end and _needs_blank(unit.text[position])
+            has_before = needs_blank(text[-1:])
+            has_behind = position < end and needs_blank(unit.text[position])
             text += " " * has_before
             shown.append(_Shown(span, its_means, mask, len(text), has_before, has_behind))
             text += mask + " " * has_behind
@@ -482,7 +484,7 @@ def unchanged(unit: Unit, span: Range) -> Restored:
         KeptSpan(
             each.output if OBJECT in unit.text[each.start : each.end] else unit.text[each.start : each.end],
             each.kind,
-            Means.APART,
+            Strategy.APART,
         )
         for each in protected
     ]
@@ -523,12 +525,12 @@ def unit_words(unit: Unit, span: Range) -> list[Range]:
     return found
 
 
-def _needs_blank(neighbour: str) -> bool:
+def needs_blank(neighbour: str) -> bool:
     """Return whether a tokenizer would read a mask and what touches it as one word."""
     return bool(neighbour) and not neighbour.isspace() and unicodedata.category(neighbour)[0] != "P"
 
 
-def _bounded(text: str) -> str:
+def bounded(text: str) -> str:
     """Return a pattern of a span that is not part of a longer word."""
     word = r"[\p{Latin}\p{Cyrillic}\p{Greek}\d_]"
     before = rf"(?<!{word})" if regex.match(word, text[0]) else ""

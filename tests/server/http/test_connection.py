@@ -231,18 +231,6 @@ async def test_a_response_that_makes_no_progress_ends_the_connection() -> None:
 
 
 @in_event_loop
-async def test_the_rest_of_a_last_response_must_be_read() -> None:
-    client = _Client()
-    client.unsent = 300
-    await client.send(GET.replace(b"Host", b"Connection: close\r\nHost"))
-    assert (client.statuses, client.transport.abort.called) == ([200], False)
-    client.loop.advance(19.7)
-    assert not client.transport.abort.called
-    client.loop.advance(1)
-    assert client.transport.abort.called
-
-
-@in_event_loop
 async def test_beyond_the_limit_of_connections_probes_and_metrics_are_answered() -> None:
     table = ConnectionTable(1, 2)
     first = _Client(table)

@@ -79,14 +79,6 @@ def test_an_invalid_header_begins_a_trace_of_its_own(echo: EchoGenerator, header
     assert int(flags, 16) & 1, "sampled"
 
 
-def test_probes_and_scrapes_have_no_span(echo: EchoGenerator) -> None:
-    with collecting() as collector:
-        with TestClient(create_app(Settings(trace_endpoint=collector.url), [echo])) as client:
-            for path in ("/health/live", "/health/ready", "/metrics", "/v1/models"):
-                assert ("traceparent" in client.get(path).headers) == (path == "/v1/models")
-        assert [span.name for span in collector.spans] == ["GET /v1/models"]
-
-
 def test_a_request_that_expires_in_the_engine_has_phases_until_its_deadline(echo: EchoGenerator) -> None:
     echo.gate = asyncio.Event()
     body = {**_BODY, "text": "<b>Good</b> morning.", "format": "html", "timeout_seconds": 0.2}

@@ -42,6 +42,11 @@ WORDS = (
         " ",
     ),
     *(
+        "me@example.org",
+        "https://example.org/a?b=",
+        "{{ a b }}",
+        "`x",
+        "y`",
         "Wie geht's?",
         "ﬁne",
         "e\u0301",

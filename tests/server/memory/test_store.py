@@ -141,10 +141,11 @@ def test_a_full_disk_leaves_the_file_whole(store: MemoryStore) -> None:
     memory = _filled(store, ("Stop!", "Halt!"))
     with store.transaction() as database:
         [pages] = database.execute("PRAGMA page_count").fetchone()
-    store._database.execute(f"PRAGMA max_page_count = {pages}")
+        database.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(StorageFull):
         store.put("", memory.id, [Pair(f"word {'x' * 99} {number}", "de", "y" * 5000) for number in range(100)])
-    store._database.execute("PRAGMA max_page_count = 1000000")
+    with store.transaction() as database:
+        database.execute("PRAGMA max_page_count = 1000000")
     assert _find(store, memory, "Stop!") == (100, "Halt!")
     store.put("", memory.id, [Pair("Go!", "de", "Los!")])
     assert store.memory("", memory.id).num_segments == 2
@@ -166,7 +167,8 @@ def test_a_deleted_memory_is_gone_at_once_and_its_space_is_freed_while_others_wr
     assert not store.has_deleted
     assert store.reader.execute("SELECT count(*) FROM segments WHERE memory = 2").fetchone() == (0,)
     assert _find(store, kept, "Stop!") == (100, "Halt!")
-    store._database.execute("INSERT INTO word_index (word_index) VALUES ('integrity-check')")
+    with store.transaction() as database:
+        database.execute("INSERT INTO word_index (word_index) VALUES ('integrity-check')")
     other.close()
 
 

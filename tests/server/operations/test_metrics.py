@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from bundle.loading import Bundle
 from server.interface.request import FinishReason
 from server.operations.metrics import Activity, LeanHistogram, Metrics
-from server.text.protection.masked_sentence import Means
+from server.text.protection.masked_sentence import Strategy
 from server.text.spans import SpanKind
 from server.translation.types import KeepReason, Phases, SentenceQuality, TokenCounts, Translation, TranslationResult
 from tests.fakes.echo import EchoGenerator, EchoStatus
@@ -31,7 +31,7 @@ def test_what_was_protected_kept_checked_and_doubtful_is_counted() -> None:
         Phases(0.5),
         TokenCounts({}, {}),
         num_splits=1,
-        kept_spans={(SpanKind.ADDRESS, Means.AS_IS): 3},
+        kept_spans={(SpanKind.ADDRESS, Strategy.AS_IS): 3},
         kept_sentences={KeepReason.NO_WORDS: 2},
         outcomes={"repaired": 4, "numbers_differ": 1},
     )

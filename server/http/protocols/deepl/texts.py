@@ -45,7 +45,7 @@ _QUALITY_BEAMS = 4  # minimum with model_type quality_optimized
 
 _NOT_WELL_FORMED = "not well-formed XML"  # in the message of an error
 _SPLITTINGS = ("0", "1", "nonewlines")
-# Fields beside those of `TranslateFields` that have an effect, or need none.
+# Fields besides those of `TranslateFields` that have an effect, or need none.
 _OTHER_FIELDS = (
     "auth_key", "enable_beta_languages", "ignore_tags", "model_type", "non_splitting_tags", "outline_detection",
     "show_billed_characters", "splitting_tags",

@@ -186,7 +186,7 @@ class CompletionStream(TextEvents[TranslationOutcome]):
 
 router = APIRouter(tags=["OpenAI-compatible"])
 
-# Prompts have instructions, and segments as JSON, beside the text.
+# Prompts have instructions, and segments as JSON, in addition to the text.
 _MAX_PROMPT_RATIO, _MAX_INSTRUCTIONS = 2, 50_000
 
 PATH = "/v1/chat/completions"

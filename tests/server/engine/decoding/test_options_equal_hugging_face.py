@@ -23,7 +23,7 @@ LIMIT = 12  # tokens with the end, without the start
 PLAIN = sentence_params(max_new_tokens=LIMIT, return_scores=True)
 PREFIX = (5, 17, 5)
 
-# Ours, and what the same is called there. Every one for greedy and for beams, and beside requests that have another.
+# Ours, and what the same is called there. Every one for greedy and for beams, and with requests that have another.
 OPTIONS: dict[str, tuple[SentenceParams, dict[str, object]]] = {
     "repetition penalty": (changed(PLAIN, repetition_penalty=1.7), {"repetition_penalty": 1.7}),
     "repetition encouraged": (changed(PLAIN, repetition_penalty=0.6), {"repetition_penalty": 0.6}),

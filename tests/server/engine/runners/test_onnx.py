@@ -25,7 +25,7 @@ from tests.fakes.sentence_params import sentence_params
         ([9, 2, 3, 2], 9, [[1, 3, 2], [0]]),
         ([50, 2, 60], 9, [[1], [0], [2]]),
         ([], 9, []),
-        # The long sentence is alone: each of the others would need 20 tokens of padding beside it.
+        # The long sentence is alone: each of the others would need 20 tokens of padding next to it.
         ([10, 10, 30, 11], 1000, [[0, 1, 3], [2]]),
         # A new run costs as much as 12 tokens of padding.
         ([4, 4, 4, 8], 1000, [[0, 1, 2, 3]]),

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.http.app import create_app
-from server.http.middleware.recorder import RefusalSampling, RequestRecorder
+from server.http.middleware.recorder import RequestRecorder
 from server.http.responses.errors import ErrorFormats
 from server.http.state import RequestRecord, ServerState
 from server.interface.errors import QueueFull
@@ -117,17 +117,6 @@ def test_routine_requests_are_logged_at_the_level_debug_only(
     names = ("texts", "characters", "model", "sentences", "source_tokens", "target_tokens", "queue_milliseconds")
     assert [lines[3][name] for name in names] == [2, 30, "en-de", 2, 8, 10, 2]
     assert (lines[3]["milliseconds"], lines[3]["outcome"]) == (500, "ok")
-
-
-def test_the_first_refusals_of_a_status_are_logged_and_the_others_counted() -> None:
-    now = 100.0
-    sampling = RefusalSampling(lambda: now)
-    assert [sampling.select(429) for _ in range(10)] == [0] * 10
-    assert [sampling.select(429) for _ in range(7)] == [None] * 7
-    assert sampling.select(401) == 0, "another status is logged"
-    now += 10
-    assert sampling.select(429) == 7
-    assert sampling.select(429) == 0
 
 
 def test_a_refused_flood_leaves_ten_lines_and_is_counted_in_the_metrics(

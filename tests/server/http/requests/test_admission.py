@@ -86,17 +86,3 @@ def test_a_cache_that_finds_sentences_is_asked_by_everybody(echo: EchoGenerator)
     run(ask_for_the_same_sentence)
     echo.error = FULL
     assert _num_refused(cached, 64) == 0
-
-
-def test_a_sample_that_is_answered_opens_the_cache_for_everybody(echo: EchoGenerator) -> None:
-    cached = Cached(echo)
-
-    async def ask_for_the_same_sentence(times: int) -> None:
-        for _ in range(times):
-            await cached.generator.generate([ask(5)])
-
-    run(lambda: ask_for_the_same_sentence(1))
-    echo.error = FULL
-    assert _num_refused(cached, 16) == 15
-    run(lambda: ask_for_the_same_sentence(8))
-    assert _num_refused(cached, 64) == 0

@@ -107,15 +107,6 @@ def test_a_deleted_glossary_and_dictionary_are_gone(client: TestClient) -> None:
         assert (answer.status_code, answer.json()) == (404, {"message": "Glossary not found"})
 
 
-def test_a_glossary_is_used_in_a_translation(client: TestClient, echo: EchoGenerator) -> None:
-    glossary_id = _created(client, _dictionary("dog\tWater"))
-    fields = {"text": ["Where is the dog?"], "source_lang": "EN", "target_lang": "DE", "glossary_id": glossary_id}
-    answer = client.post("/v2/translate", json=fields)
-    assert answer.status_code == 200, answer.text
-    [[sent]] = echo.batches
-    assert len(sent.params.required_groups) == 1
-
-
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -151,20 +142,6 @@ def test_fields_without_effect_are_named_in_a_header(
     assert answer.status_code == 200, answer.text
     assert answer.headers["warning"] == f'299 kvasir "ignored fields: {ignored}"'
     assert "warning" not in client.post("/v2/translate", json=body | {"formality": "default"}).headers
-
-
-def test_texts_have_no_lone_surrogates(client: TestClient) -> None:
-    body = '{"name": "\\ud800", "dictionaries": [{"source_lang": "en", "target_lang": "de", "entries": "a\\t\\udfff"}]}'
-    headers = {"Content-Type": "application/json"}
-    created = client.post(PATH, content=body, headers=headers)
-    assert (created.status_code, created.json()["name"]) == (201, "\N{REPLACEMENT CHARACTER}")
-    glossary_id = created.json()["glossary_id"]
-    assert _entries(client, glossary_id) == "a\t\N{REPLACEMENT CHARACTER}"
-    renamed = client.patch(f"{PATH}/{glossary_id}", content='{"name": "b\\ud800"}', headers=headers)
-    assert (renamed.status_code, renamed.json()["name"]) == (200, "b\N{REPLACEMENT CHARACTER}")
-    dictionary = '{"source_lang": "en", "target_lang": "de", "entries": "\\ud800\\tb"}'
-    assert client.put(f"{PATH}/{glossary_id}/dictionaries", content=dictionary, headers=headers).status_code == 200
-    assert _entries(client, glossary_id) == "\N{REPLACEMENT CHARACTER}\tb"
 
 
 @pytest.fixture

@@ -63,12 +63,6 @@ def test_a_form_that_cannot_be_read_is_refused(client: TestClient, content: byte
     assert answer.json()["error"].startswith(message)
 
 
-def test_line_ends_become_plain_in_a_form_and_stay_in_json(client: TestClient) -> None:
-    fields = {"q": "Tea.\r\nWater.\r\n", "source": "en", "target": "de"}
-    assert client.post("/translate", data=fields).json()["translatedText"] == "Tea.\nWater.\n"
-    assert client.post("/translate", json=fields).json()["translatedText"] == "Tea.\r\nWater.\r\n"
-
-
 def test_a_batch_keeps_its_order_and_its_blank_items(client: TestClient) -> None:
     texts = [ENGLISH, "", "Tea.", " "]
     answer = client.post("/translate", json={"q": texts, "source": "en", "target": "de"})
@@ -78,16 +72,6 @@ def test_a_batch_keeps_its_order_and_its_blank_items(client: TestClient) -> None
     for name in ("q", "q[]"):
         form = client.post("/translate", data={name: ["Tea.", "Water."], "source": "en", "target": "de"})
         assert form.json() == {"translatedText": ["Tea.", "Water."]}
-
-
-def test_items_of_a_batch_may_be_lines_of_one_text(client: TestClient, echoes: list[EchoGenerator]) -> None:
-    fields = {"q": ["Where is the railway", "station?"], "source": "en", "target": "de"}
-    for context, num_sentences in (("lines", 1), ("none", 2), ("", 2)):
-        answer = client.post("/translate", json=fields | {"context": context}, headers={"Cache-Control": "no-cache"})
-        assert answer.json() == {"translatedText": fields["q"]}
-        assert len(echoes[0].batches[-1]) == num_sentences
-    refused = client.post("/translate", json=fields | {"context": "all"})
-    assert (refused.status_code, refused.json()["error"]) == (400, "all context is not supported")
 
 
 def test_every_item_of_a_batch_has_a_language_of_its_own(client: TestClient, echoes: list[EchoGenerator]) -> None:

@@ -165,15 +165,6 @@ def test_each_text_has_the_score_of_its_translation(client: TestClient, engine: 
     assert "for 2 texts" in _error(client, "/v1/score", text=TEXTS, translation="Tee.")
 
 
-def test_details_of_a_score_have_every_token(client: TestClient) -> None:
-    body = {"text": ["Tea."], "translation": ["Tee."], "return_token_scores": True, "return_attention": True}
-    [score] = _scores(client, **body)
-    sentence = score["sentence"]
-    assert len(sentence["target_tokens"]) == score["target_tokens"] == len(sentence["token_scores"])
-    assert set(sentence["token_scores"]) == {-0.5}
-    assert sentence["attention"][0][0] == 1
-
-
 @pytest.mark.parametrize(
     ("path", "body", "num_characters"),
     [

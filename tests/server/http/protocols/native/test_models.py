@@ -79,14 +79,6 @@ def test_every_language_has_its_names_and_directions(echo_for: EchoFor) -> None:
     assert [each["name"] for each in english["languages"]] == ["Chuvash", "German", "English"]
 
 
-@pytest.mark.parametrize("language", ["", "x", "zz", "../en", "de_XX_%", "en-Latn-US-x-y", "\N{SNOWMAN}"])
-def test_an_unknown_language_of_names_is_english(echo_for: EchoFor, language: str) -> None:
-    with TestClient(create_app(Settings(), [echo_for("en", "de")])) as client:
-        answer = client.get("/v1/languages", params={"in": language})
-    assert answer.status_code == 200
-    assert answer.json()["languages"][1]["name"] in ("English", "Englisch")
-
-
 @pytest.mark.parametrize(
     ("tag", "in_language", "name"),
     [

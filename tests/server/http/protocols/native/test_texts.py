@@ -30,24 +30,6 @@ def _params(client: TestClient, echo: EchoGenerator, **body: object) -> Sentence
     return echo.batches[-1][0].params
 
 
-def test_numbers_reach_the_engine(client: TestClient, echo: EchoGenerator) -> None:
-    numbers = {
-        "coverage_penalty": 0.5,
-        "patience": 2.0,
-        "num_beam_groups": 2,
-        "diversity_penalty": 1.5,
-        "no_repeat_ngram_size": 3,
-        "repetition_penalty": 1.2,
-        "min_new_tokens": 4,
-        "max_repetitions": 7,
-    }
-    params = _params(client, echo, beam_size=4, suppress_tokens=[5, 7], **numbers)
-    assert {**params.options.changed(), "min_new_tokens": params.min_new_tokens} == {
-        **numbers,
-        "suppress_tokens": (5, 7),
-    }
-
-
 def test_a_kept_sentence_has_its_reason_here_and_no_field_in_other_protocols(
     client: TestClient, echo: EchoGenerator
 ) -> None:
@@ -257,13 +239,6 @@ def test_a_model_without_calibration_answers_422_with_the_way_out(echo: EchoGene
         response = calibrated.post("/v1/translate", json={"text": TEXT, "return_quality": True})
     assert response.status_code == 422
     assert "run `kvasir calibrate`" in response.json()["error"]["message"]
-
-
-def test_other_protocols_get_the_sources_and_no_fields(echo: EchoGenerator) -> None:
-    with _calibrated_client(echo, Settings(min_quality=0.9, on_low_quality="keep_source")) as calibrated:
-        response = calibrated.post("/translate", json={"q": TEXT, "source": "en", "target": "de"})
-        assert response.json() == {"translatedText": TEXT}
-        assert 'kvasir_kept_sentences_total{reason="low_quality"} 1.0' in calibrated.get("/metrics").text
 
 
 def _document(calibrated: TestClient, **form: str) -> dict[str, object]:
