@@ -148,7 +148,7 @@ def test_the_output_of_a_document_has_its_extension(output: str, tmp_path: Path)
     assert "the output of a .docx file must end in .docx" in result.stderr
 
 
-@pytest.mark.parametrize("name", ["film.sub", "notes", "data.xml", "archive.zip"])
+@pytest.mark.parametrize("name", ["film.avi", "notes", "data.xml", "archive.zip"])
 def test_a_format_that_is_not_known_is_refused(name: str, tmp_path: Path) -> None:
     source, output = tmp_path / name, tmp_path / "output"
     source.write_text("Good morning.\n", encoding="utf-8")
