@@ -207,17 +207,18 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
         rf"|(?<![{_LATIN}*/-])(?:\*\*/)?+[\w/-]{{0,80}}+\*\.[A-Za-z\d]{{1,8}}{_END}"
         rf"|{_START}(?:application|audio|font|image|message|model|multipart|text|video)/(?:[a-z\d]++[.+-][a-z\d.+-]*[a-z\d]|plain|javascript|mpeg|{_EXTENSION}){_END}",
     ),
-    # example.com
+    # example.com; not p.es. or m.in.
     (
         SpanKind.ADDRESS,
         re.compile(r"\.[a-z]"),
-        rf"(?<![{_LATIN}@.-])(?:[{_SMALL}\d][{_SMALL}\d-]{{0,62}}+\.(?=[{_SMALL}\d])){{1,8}}+(?<=\.){_TOP_LEVEL}(?![{_LATIN}@]|\.[{_LATIN}])",
+        rf"(?<![{_LATIN}@.-])(?:[{_SMALL}\d][{_SMALL}\d-]{{0,62}}+\.(?=[{_SMALL}\d])){{1,8}}+(?<=[{_SMALL}\d-]{{2}}\.){_TOP_LEVEL}(?![{_LATIN}@]|\.[{_LATIN}])",
     ),
     # data.tar.gz .gitignore .btn-primary
     (
         SpanKind.PATH,
         re.compile(r"\.[A-Za-z\d]"),
-        rf"(?<![{_LATIN}.-])(?:(?:[^\W{_UNSPACED}]|-){{2,255}}+(?:\.[\w-]{{1,64}}+)*?|[A-Za-z](?!\.[ch]{_END}))\.(?i:{_EXTENSION})(?!\.?[{_LATIN}])"
+        rf"(?<![{_LATIN}.-])(?:(?:[^\W{_UNSPACED}]|-){{2,255}}+(?:\.[\w-]{{1,64}}+)*?)\.(?i:{_EXTENSION})(?!\.?[{_LATIN}])"
+        rf"|(?<![{_LATIN}.-])[A-Za-z]\.(?![a-z]{_END}){_EXTENSION}(?!\.?[{_LATIN}])"
         rf"|(?<![{_LATIN}.])\.(?:[a-z]++(?:[-_][a-z\d]++)++|env|git[a-z]*|[a-z]{{2,}}(?:rc|ignore)|htaccess|{_EXTENSION}){_END}(?!\.\w)",
     ),
     # @name @scope/package #topic owner/name#12; letters of a script without blanks are part of a topic only

@@ -173,9 +173,11 @@ def test_capitals_are_read_as_small_letters_and_written_again() -> None:
     assert [each.repair for each in found.repaired] == ["capitals"]
 
 
-@pytest.mark.parametrize("text", ["NATO", "The NATO and the EU met.", "где это", "日本へ行く"])
-def test_acronyms_and_mixed_texts_are_read_as_they_are(text: str) -> None:
-    engine = _engine(str, "capitals")
+@pytest.mark.parametrize(
+    ("source", "text"), [("en", "NATO"), ("en", "The NATO and the EU met."), ("ru", "где это"), ("ja", "日本へ行く")]
+)
+def test_acronyms_and_mixed_texts_are_read_as_they_are(source: str, text: str) -> None:
+    engine = _engine(str, "capitals", pair=(source, "de"))
     assert _translate(engine, text).text == text
     assert engine.read == [text]
 
@@ -276,13 +278,17 @@ def test_a_request_may_have_texts_in_the_target_language_translated() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["这是一句很长的中文句子，应该翻译。", "これは翻訳されるべき文です。", "Это предложение нужно перевести."]
+    ("source", "text"),
+    [
+        ("zh", "这是一句很长的中文句子，应该翻译。"),
+        ("ja", "これは翻訳されるべき文です。"),
+        ("ru", "Это предложение нужно перевести."),
+    ],
 )
-def test_texts_of_other_scripts_are_translated(text: str) -> None:
-    for pair in (("zh", "en"), ("ja", "en"), ("ru", "en"), ("en", "de")):
-        engine = _engine(str, pair=pair)
-        assert _translate(engine, text).kept == ()
-        assert engine.batches
+def test_texts_of_other_scripts_are_translated(source: str, text: str) -> None:
+    engine = _engine(str, pair=(source, "en"))
+    assert _translate(engine, text).kept == ()
+    assert engine.batches
 
 
 LANGUAGES = ("en", "de")
