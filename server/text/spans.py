@@ -207,17 +207,18 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
         rf"|(?<![{_LATIN}*/-])(?:\*\*/)?+[\w/-]{{0,80}}+\*\.[A-Za-z\d]{{1,8}}{_END}"
         rf"|{_START}(?:application|audio|font|image|message|model|multipart|text|video)/(?:[a-z\d]++[.+-][a-z\d.+-]*[a-z\d]|plain|javascript|mpeg|{_EXTENSION}){_END}",
     ),
-    # example.com
+    # example.com; not p.es. or m.in.
     (
         SpanKind.ADDRESS,
         re.compile(r"\.[a-z]"),
-        rf"(?<![{_LATIN}@.-])(?:[{_SMALL}\d][{_SMALL}\d-]{{0,62}}+\.(?=[{_SMALL}\d])){{1,8}}+(?<=\.){_TOP_LEVEL}(?![{_LATIN}@]|\.[{_LATIN}])",
+        rf"(?<![{_LATIN}@.-])(?:[{_SMALL}\d][{_SMALL}\d-]{{0,62}}+\.(?=[{_SMALL}\d])){{1,8}}+(?<=[{_SMALL}\d-]{{2}}\.){_TOP_LEVEL}(?![{_LATIN}@]|\.[{_LATIN}])",
     ),
     # data.tar.gz .gitignore .btn-primary
     (
         SpanKind.PATH,
         re.compile(r"\.[A-Za-z\d]"),
-        rf"(?<![{_LATIN}.-])(?:(?:[^\W{_UNSPACED}]|-){{2,255}}+(?:\.[\w-]{{1,64}}+)*?|[A-Za-z](?!\.[ch]{_END}))\.(?i:{_EXTENSION})(?!\.?[{_LATIN}])"
+        rf"(?<![{_LATIN}.-])(?:(?:[^\W{_UNSPACED}]|-){{2,255}}+(?:\.[\w-]{{1,64}}+)*?)\.(?i:{_EXTENSION})(?!\.?[{_LATIN}])"
+        rf"|(?<![{_LATIN}.-])[A-Za-z]\.(?![a-z]{_END}){_EXTENSION}(?!\.?[{_LATIN}])"
         rf"|(?<![{_LATIN}.])\.(?:[a-z]++(?:[-_][a-z\d]++)++|env|git[a-z]*|[a-z]{{2,}}(?:rc|ignore)|htaccess|{_EXTENSION}){_END}(?!\.\w)",
     ),
     # @name @scope/package #topic owner/name#12; letters of a script without blanks are part of a topic only
@@ -227,13 +228,13 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
         rf"(?<![{_LATIN}/.@-])[A-Za-z\d][\w.-]{{0,63}}+/[\w.-]{{1,63}}+#\d{{1,9}}+{_END}|(?<![{_LATIN}/&@#])(?:@(?=[A-Za-z_])[{_LATIN}]++(?:(?:\.|{_HYPHEN}|@)[{_LATIN}]++)*+(?:/[a-z\d][a-z\d._-]*[a-z\d])?"
         rf"|[@#](?=\d*+[\p{{L}}_])[\p{{L}}\p{{M}}\d_]++(?:(?:\.|{_HYPHEN})[\p{{L}}\d_]++)*+)",
     ),
-    # max_length C++ C# .NET f() t('x') a::b
+    # max_length (not Leser_innen) C++ C# .NET f() t('x') a::b
     (
         SpanKind.IDENTIFIER,
         re.compile(r"_|\+\+|#|\.NET|\([)'\"]|\[\]|::"),
         rf"{_START}[A-Za-z_][{_LATIN}]*+(?:(?:\.|::)[A-Za-z_][{_LATIN}]*+)*+(?:\((?:'[^'()\n]*+'|\"[^\"()\n]*+\")?\)|\[\])"
         rf"|{_START}[A-Za-z_][{_LATIN}]*+(?:::[A-Za-z_][{_LATIN}]*+)++(?:<[{_LATIN}:, ]++>)?+"
-        rf"|{_START}_*[A-Za-z\d]++(?:_[A-Za-z\d]++)++{_END}"
+        rf"|{_START}(?!\p{{Lu}}\p{{Ll}}++_\p{{Ll}}++{_END})_*[A-Za-z\d]++(?:_[A-Za-z\d]++)++{_END}"
         rf"|(?<![{_LATIN}#+.])[A-Z](?:\+\+|\#)(?![{_LATIN}#+])|(?<![{_LATIN}.])\.NET(?![{_LATIN}])",
     ),
     # CO₂ x² 10⁶; not km², nor a word with a footnote mark
@@ -244,7 +245,7 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
         rf"|(?:(?!m[²³])[A-Za-z]|\d++)⁻?[⁰¹²³⁴-⁹]++){_END}",
     ),
     # AB-1234 X200 mp3 B2B 4K 12AB34 INV/2024/001 4711-XY v1.2 python3.11 DE89 3704 0044 0532 0130 00 2026-05-03T10:00Z
-    # 0xFF ubuntu-24.04 HEAD~1; not 2nd, 10km, m2, 1990s
+    # 0xFF ubuntu-24.04 HEAD~1; not 2nd, 10km, 10h30, m2, 1990s
     (
         SpanKind.IDENTIFIER,
         re.compile(r"\d(?:(?=-?[A-Za-z])|(?<=[A-Za-z]\d)|(?<=[A-Za-z][-/~^]\d))"),
@@ -253,7 +254,7 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
         rf"|[A-Z]{{2}}\d{{2}}(?: ?[A-Z\d]{{4}}){{2,7}}+(?: ?[A-Z\d]{{1,3}})?{_END}|[A-Za-z]++[~^]\d++{_END}"
         rf"|(?<![.,/-])(?:(?:[A-Z]{{1,8}}(?:[-/]\d[A-Z\d]*+)(?:[-/][A-Z\d]++)*+|\d++(?:-\d++)*+-[A-Z]{{1,8}}\d*+){_END}"
         rf"|(?!(?:[kcmd]?m|ft|in|yd)[23]{_END})[A-Za-z]++\d[A-Za-z\d]*+(?:\.\d++)*+(?:[-‐‑][A-Z\d]++(?!\p{{Ll}}))*+{_END}"
-        rf"|\d++[A-Za-z]++\d[A-Za-z\d]*+(?:-(?:[A-Z\d]++(?!\p{{Ll}})|[A-Za-z]*\d[A-Za-z\d]*))*+{_END}|\d{{1,4}}+[BDEGHKPQRSTXYZ]{_END}(?!-)"
+        rf"|(?![0-2]?\d[a-wyz][0-5]\d{_END})\d++[A-Za-z]++\d[A-Za-z\d]*+(?:-(?:[A-Z\d]++(?!\p{{Ll}})|[A-Za-z]*\d[A-Za-z\d]*))*+{_END}|\d{{1,4}}+[BDEGHKPQRSTXYZ]{_END}(?!-)"
         rf"|[a-z]{{2,}}+-\d++(?:\.\d++)++{_END}))",
     ),
     # pt-BR zh-Hant-TW
