@@ -94,6 +94,8 @@ def exchanged(new: Folded, stored: Folded, translation: str, source_language: st
     None where it is ambiguous what to replace: a variable that changed must be in the translation as often as in the
     stored sentence, in a form that stands for no other one, and not in front of a word that counts otherwise then.
     """
+    if len(stored.variables) != len(new.variables):  # one of them has `OBJECT` itself
+        return None
     changes = dict(zip(stored.variables, new.variables, strict=True))
     if any(changes[old] != other for old, other in zip(stored.variables, new.variables, strict=True)):
         return None

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import regex
 
-from server.text.number_forms import locale_of, separators
+from server.text.number_forms import edits, locale_of, separators
 
 _MAX_UNJUDGED = 12  # languages write numbers up to this in words, leave them out or express them otherwise
 _MIN_DIGITS = 3  # significant digits that are hardly written in words: for a language without a table of number words
@@ -28,6 +28,7 @@ _YEARS = range(1000, 2200)
 _HOUR = re.compile(r"(?<!\d)(?:[01]?\d|2[0-4])(?::|[ \u00a0\u202f]?[^\W\d_]{1,4}[ \u00a0\u202f]?)$")
 _MAX_HOUR_CHARACTERS = 9
 _CLOCK = re.compile(r"\d:\d\d")
+_ROUNDS = (16, 32)  # of a knock-out: languages name it by its teams or by its matches
 _QUARTERS = ("15", "30", "45")  # minutes that languages have words for
 _ROUNDING = 0.14  # of a quantity in another unit; half as much for large ones
 _ROUND = 100
@@ -86,6 +87,12 @@ def compare(source: str, translation: str, source_language: str, target_language
     return NumberCheck(
         _unique(old.lacking_in(new)), _unique([*new.lacking_in(old, are_invented=True), *new.repeated_beyond(old)])
     )
+
+
+def load_tables(source_language: str, target_language: str) -> None:
+    """Load the tables of two languages: processes that are forked afterwards share them."""
+    compare("1,013 1", "1,014 1", source_language, target_language)
+    edits("1,013", "1,013", source_language, target_language)
 
 
 @lru_cache(maxsize=4096)
@@ -222,6 +229,8 @@ class _Numbers:
         if part <= _MAX_UNJUDGED or part in other._parts:
             return True
         if not other._words and len(str(_reading(part)[0])) < _MIN_DIGITS:
+            return True
+        if part in _ROUNDS and any(f" {form[0]}" in f" {other._folded}" for form in other._words.get(part // 2, ())):
             return True
         return self._is_put_otherwise(part, others, other) or (other._spells(part) and not self._spells(part))
 

@@ -81,6 +81,8 @@ _END = rf"(?![{_LATIN}])"
 _START = rf"(?<![{_LATIN}])"
 # Behind a version; not an ending, as agglutinative languages put behind a hyphen.
 _RELEASE = r"[-+](?=[a-z]*+\.?\d|alpha|beta|rc|dev|pre|SNAPSHOT)[A-Za-z\d]++(?:\.[A-Za-z\d]++)*+"
+# A character of a chunk between blanks, without punctuation at its end.
+_CHUNK = rf"(?:[^{_OUTSIDE}.,;:!?()'’]|[<>]=|(?:::|[.,;:!?'’])(?=[^{_OUTSIDE}.,;:!?()'’]))"
 # A hyphen inside a name; behind one, a word with a capital is the other half of a compound: `@media-Regel`.
 _HYPHEN = r"-(?!\p{Lu}\p{Ll})"
 
@@ -112,12 +114,13 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
     ),
     # `code`
     (SpanKind.CODE, "`", rf"(?<![{_LATIN}`])(?P<ticks>`++)(?=[^\s`])[^\n`]{{1,500}}+(?<=\S)(?P=ticks)(?![{_LATIN}`])"),
-    # --verbose --out=x -v PATH=x -DNAME=x
+    # --verbose --out=x -v, and what has a sign inside that no word has: PATH=x a==1.2 a>=b a::b a&&b 10^6
     (
         SpanKind.IDENTIFIER,
-        re.compile(r"--|=\S|-(?<=[\s(\"'“„«]-)[A-Za-z]\b"),
-        rf"(?<![{_LATIN}-])--[a-z][{_LATIN}-]*(?:=(?:[^{_OUTSIDE}.,;:!?()]|[.:](?=\w))++)?|(?<=[\s(\"'“„«])-[A-Za-z](?:/[{_LATIN}./-]*[{_LATIN}])?+(?![{_LATIN}-])"
-        rf"|(?<![{_LATIN}$%{{])-?[A-Z_]{{2,}}+[A-Z\d_]*+=(?:[^{_OUTSIDE}.,;:!?()=]|[.:/](?=[\w.]))++",
+        re.compile(r"--|=\S|::|&&|\^\S|-(?<=[\s(\"'“„«]-)[A-Za-z]\b"),
+        rf"(?<![{_LATIN}-])--[a-z][{_LATIN}-]*+(?!=)|(?<=[\s(\"'“„«])-[A-Za-z](?:/[{_LATIN}./-]*[{_LATIN}])?+(?![{_LATIN}-])"
+        rf"|(?<![^\s(\"'“„«{_UNSPACED}])(?=(?:{_CHUNK}|\()*?[{_LATIN})\]](?:[=!<>~]?=|\^|::|&&)[{_LATIN}(\[~/.-])"
+        rf"(?![\[({{$@:'])(?:\({_IN_BRACKETS}\)|{_CHUNK})++",
     ),
     # \\server\share $HOME/bin %APPDATA%\x C:\temp D:/a
     (
@@ -136,7 +139,7 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
         rf"\\\([^\n]{{1,200}}?\\\)|\\\[[^\n]{{1,200}}?\\\]|\\u[\da-fA-F]{{4}}|\\x[\da-fA-F]{{2}}"
         rf"|(?<![{_LATIN}$])(?P<fence>\$\$?)(?=[^$\n]*[\\^_{{=])[^$\s](?:[^$\n]{{0,200}}[^$\s])?(?P=fence)(?![{_LATIN}$])"
         rf"|(?<![^\s(\"'“„«{_UNSPACED}])(?!\([^?])(?=[^{_OUTSIDE}]{{0,200}}?(?:\\(?:[A-Za-z]++[{{(\[]|(?![nrtux])[A-Za-z]|\d)"
-        rf"|\(\?[:=!<][^\s)]|\[\^?(?:a-z|A-Z|0-9)))(?:\({_IN_BRACKETS}\)|[^{_OUTSIDE}.,;:!?()]|[.,;:!?](?=[^{_OUTSIDE}.,;:!?()]))++",
+        rf"|\(\?[:=!<][^\s)]|\[\^?(?:a-z|A-Z|0-9)))(?:\({_IN_BRACKETS}\)|{_CHUNK})++",
     ),
     # <%= x %> <?= $x ?> [% x %] *|NAME|* <!-- x -->
     (
@@ -214,7 +217,7 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
     (
         SpanKind.PATH,
         re.compile(r"\.[A-Za-z\d]"),
-        rf"(?<![{_LATIN}.-])(?:[^\W{_UNSPACED}]|-){{2,255}}+(?:\.[\w-]{{1,64}}+)*?\.(?i:{_EXTENSION})(?!\.?[{_LATIN}])"
+        rf"(?<![{_LATIN}.-])(?:(?:[^\W{_UNSPACED}]|-){{2,255}}+(?:\.[\w-]{{1,64}}+)*?|[A-Za-z](?!\.[ch]{_END}))\.(?i:{_EXTENSION})(?!\.?[{_LATIN}])"
         rf"|(?<![{_LATIN}.])\.(?:[a-z]++(?:[-_][a-z\d]++)++|env|git[a-z]*|[a-z]{{2,}}(?:rc|ignore)|htaccess|{_EXTENSION}){_END}(?!\.\w)",
     ),
     # @name @scope/package #topic owner/name#12; letters of a script without blanks are part of a topic only

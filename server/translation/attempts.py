@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import regex
 
 from bundle.manifest import BundleConfig, Repair, SpanCopying
 from server.interface.interruption import checkpoint
@@ -32,7 +33,7 @@ from server.text.protection.masked_sentence import (
     replaced,
     unchanged,
 )
-from server.text.readers.units import ProtectedSpan
+from server.text.readers.units import ProtectedSpan, Unit
 from server.text.spans import READABLE, SpanKind
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.engine_requests import Part, SentenceEncoder
@@ -52,6 +53,7 @@ Attempt = Callable[[Sentence], Sequence[Part | Restored]]
 BLOCK_SENTENCES = 32
 # By how much the score of a translation with a required number may be lower, and how far the number may be from its
 # place in the source, in lengths of the sentence: a search that must write a number breaks a sentence to begin with it.
+_BEGINNING = regex.compile(r"\s+\p{Lu}(?:\p{Ll}|\s)")  # of a sentence
 _MAX_LOSS = 0.5
 _MAX_SHIFT = 0.5
 # What a bundle copies before it was measured: everything, and these masks. A lost span costs another attempt.
@@ -152,6 +154,9 @@ class Attempts:
             return parts
         spans = unit.protected_in(start, end) if unit.protected else ()
         sentence.means = [self._first_means(span) for span in spans]
+        for index in range(_num_in_front(unit, spans, start)):
+            if sentence.means[index] is Strategy.MASK:
+                sentence.means[index] = Strategy.PLACED
         return self._with_means(sentence)
 
     def _first_means(self, span: ProtectedSpan) -> Strategy:
@@ -534,6 +539,16 @@ class Attempts:
 
     def _in_time(self, sentences: Iterable[Sentence]) -> Iterable[Sentence]:
         return self._texts.deadline.in_time(sentences)
+
+
+def _num_in_front(unit: Unit, spans: Sequence[ProtectedSpan], start: int) -> int:
+    """Return how many spans are in front of a sentence that begins behind them, such as mentions."""
+    position = start
+    for index, span in enumerate(spans):
+        if unit.text[position : span.start].strip() or span.kind is SpanKind.UNKNOWN:
+            return index if _BEGINNING.match(unit.text, position) is not None else 0
+        position = span.end
+    return len(spans) if _BEGINNING.match(unit.text, position) is not None else 0
 
 
 def copying_of(config: BundleConfig, tokenizer: Tokenizer) -> SpanCopying:

@@ -226,7 +226,6 @@ class ParamsResolver:
 _USUAL_OPTIONS = frozenset(("beam_size",))
 _MIN_BEAMS = 4  # of a search for a form of address or a number that the first one lacks
 _BEAMS_FOR_PARTS = 2  # as good as four: docs/decisions/text.md has the numbers
-_SENTENCES_AT_ONCE = 64  # half a millisecond
 
 
 def first_token(config: BundleConfig, target: str) -> int | None:
@@ -343,20 +342,11 @@ class SentenceEncoder(RequestBuilder):
         Raises `TextTooLong` for a part that is too long for the model, and `InvalidRequest` for glossary terms that the
         model cannot write.
         """
-        listed = list(parts)
-        unknown = [part for part in listed if part.source is None]
-        for begin in range(0, len(unknown), _SENTENCES_AT_ONCE):
-            checkpoint()
-            some = unknown[begin : begin + _SENTENCES_AT_ONCE]
-            texts = [part.sentence.text for part in some]
-            for part, tokens in zip(some, self._tokenizer.encode_all(texts, self._target, self._source), strict=True):
-                part.source = tokens
-        return [self._job(part) for part in listed]
+        return [self._job(part) for part in parts]
 
     def _job(self, part: Part) -> Job:
         checkpoint()
-        source = part.source
-        assert source is not None, "all parts have tokens by now"
+        source = self.tokens(part.sentence.text) if part.source is None else part.source
         limit = self._shapes.max_source_tokens
         if len(source) > limit:
             what = "a text taken as one sentence" if self._is_whole else "a part of the text that cannot be divided"

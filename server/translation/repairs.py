@@ -38,8 +38,6 @@ _WORD = re.compile(r"\w+")
 _LETTER = re.compile(r"[^\W\d_]")
 _TRAILING = re.compile(r"[^\w.!?…。！？%°]+$")
 
-SENTENCE_ENDS = ".!?…。！？"
-
 Span = tuple[int, int]
 
 

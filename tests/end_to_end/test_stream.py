@@ -106,17 +106,6 @@ def test_streams_and_plain_requests_at_once_get_what_each_gets_alone(served: Ser
             assert read_events(answer.text)[-1][1]["translations"] == alone.json()["translations"]
 
 
-def test_a_deadline_in_the_middle_is_an_error_event(served: Served) -> None:
-    body = {"text": "I would like to go home now. " * 2000, "beam_size": 8, "stream": True, "timeout_seconds": 0.5}
-    with served.client() as client:
-        answer = client.post("/v1/translate", json=body)
-    events = read_events(answer.text)
-    assert answer.status_code == 200
-    assert events[-1][0] == "error"
-    assert events[-1][1]["error"]["code"] == "deadline_exceeded"  # type: ignore[index]
-    assert all(name == "text" for name, _ in events[:-1])
-
-
 def test_a_stream_is_the_same_from_memory_and_is_finished_after_sigterm(remembering: Served) -> None:
     body: dict[str, object] = {"text": "\n".join(SENTENCES[:10] * 2), "stream": True}
     long = {"text": "".join(f"I would like to go home at {hour} now. " for hour in range(300)), "beam_size": 8}

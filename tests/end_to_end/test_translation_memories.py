@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from kvasir_client import Client
-from tests.end_to_end.servers import Served, started
+from tests.end_to_end.servers import Served, relabelled, started
 
 _TMX = """<?xml version="1.0" encoding="UTF-8"?>
 <tmx version="1.4"><header srclang="en"/><body>
@@ -175,3 +175,32 @@ def test_unknown_memories_and_uploads_without_their_key_are_refused(server: Serv
     assert httpx2.put(address, content=b"<tmx/>").status_code == 404
     assert httpx2.put(job.upload_url, content=b"<tmx></tmx>").status_code == 400  # more than was announced
     assert httpx2.put(job.upload_url, content=b"<tmx/>").status_code == 204
+
+
+@pytest.fixture(scope="module")
+def through_english(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server from German to English, and from there to German that it says is French."""
+    folder = tmp_path_factory.mktemp("bundles")
+    models = ("--model", "models/de-en", "--model", str(relabelled(folder, "en", "fr")))
+    yield from started(*models, "--memory-file", str(folder / "memories"), "--threads", "1")
+
+
+@pytest.mark.parametrize("format_", ["text", "html"])
+def test_a_memory_is_used_between_languages_without_a_model_of_their_own(through_english: Served, format_: str) -> None:
+    with through_english.client() as client:
+        languages = {"name": "Through English", "source_language": "de", "target_languages": ["fr"]}
+        memory_id = client.post("/v3/translation_memories", json=languages).json()["translation_memory_id"]
+        targets = [{"target_language": "fr", "target_text": "Appuyez 5 fois sur le bouton."}]
+        segment = {"source_text": "Drücken Sie den Knopf 5 Mal.", "targets": targets}
+        client.put(f"/v3/translation_memories/{memory_id}/segments", json={"segments": [segment]})
+        text = "Guten Morgen. Drücken Sie den Knopf 7 Mal. Drücken Sie den Knopf sofort 7 Mal. Vielen Dank."
+        body = {"text": text, "source": "de", "target": "fr", "memory_id": memory_id, "format": format_}
+        answer = client.post("/v1/translate", json=body).json()["translations"][0]
+        without = client.post("/v1/translate", json={**body, "memory_id": None}).json()["translations"][0]["text"]
+    reports = answer["details"]["memory"]
+    assert [each["memory"] for each in reports] == ["none", "exact", "fuzzy", "none"]
+    assert [each["text"] for each in reports] == text.replace(". ", ".|").split("|")
+    assert reports[1]["translation"] == "Appuyez 7 fois sur le bouton."
+    assert "Appuyez 7 fois sur le bouton." in answer["text"]
+    assert answer["text"].split()[-2:] == without.split()[-2:]
+    assert "Appuyez" not in without

@@ -55,6 +55,8 @@ NOTATIONS: Mapping[str, str] = {
     "formula": r"\frac{1}{2}",
     "option with a value": "--out=a.txt",
     "variable": "LANG=C.UTF8",
+    "requirement": "foo>=1.2",
+    "short file": "./a.sh",
     "home": "$HOME/bin",
     "media type": "application/json",
     "locale": "pt-BR",

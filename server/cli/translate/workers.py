@@ -18,6 +18,7 @@ from bundle.loading import Bundle
 from server.cli.offline_options import OfflineOptions
 from server.cli.translate.blocks import Block, BlockTranslator, TranslatedBlock
 from server.interface.errors import EngineFailed
+from server.text.digits import load_tables
 from server.text.language_identifier import load_identifier
 from server.text.spans import compile_patterns
 from server.translation.limits import TranslationLimits
@@ -97,6 +98,9 @@ class WorkerProcesses:
             load_identifier()  # once: forked processes share it
         if isinstance(context, ForkContext):
             compile_patterns()
+            for bundle in bundles:
+                for pair in zip(bundle.config.source_languages[:1], bundle.config.target_languages[:1], strict=False):
+                    load_tables(*pair)
         self._workers: list[_Worker] = []
         try:
             for _ in range(num_processes):

@@ -35,9 +35,11 @@ OFFSETS = {
     "roc": [-1911],
 }
 
-# Units of the United States and the United Kingdom, and the scales and offsets of metric ones that replace them.
+# Units of the United States and the United Kingdom, and the scales and offsets of metric ones that replace them; weeks,
+# which some languages count as days.
 UNITS = {
     "area-acre": "0.404686 0|4046.86 0",
+    "duration-week": "7 0",
     "length-foot": "0.3048 0|30.48 0|0.092903 0",
     "length-inch": "2.54 0|25.4 0",
     "length-mile": "1.609344 0|2.58999 0|0.44704 0",

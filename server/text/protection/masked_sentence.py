@@ -260,7 +260,8 @@ class MaskedSentence:
         if source[: part.span.start][-1:].isspace() and writer.text[-1:] not in ("", " "):
             writer.text += " "
         writer.protect(place, part.span, self._word_of(part))
-        if source[part.span.end :][:1].isspace() and text[place : place + 1].isalnum():
+        behind = text[place : place + 1]
+        if source[part.span.end :][:1].isspace() and (behind.isalnum() or (not place and behind.strip())):
             writer.text += " "
 
     def _word_of(self, part: _Shown) -> int:

@@ -125,7 +125,7 @@ def _end_of_words(line: str) -> int:
 
 
 def _cell(text: str, unknown: UnknownCharacters) -> Iterator[str | Unit]:
-    source, has_doubled = text, _DOUBLED.search(text) is not None
+    source, has_doubled = text, "''" in text and _DOUBLED.search(text) is not None
     builder = UnitBuilder(unknown, _with_doubled_apostrophes if has_doubled else str)
     if has_doubled:
         text = text.replace("''", "'")
@@ -137,7 +137,10 @@ def _cell(text: str, unknown: UnknownCharacters) -> Iterator[str | Unit]:
         builder.mark(text[key])
         builder.text(text[key + 1 :], text[key + 1 :])
     unit = builder.build()
-    yield replace(unit, raw=source) if unit.has_words else source
+    if not unit.has_words:
+        yield source
+    else:
+        yield replace(unit, raw=source) if has_doubled else unit
 
 
 def _with_doubled_apostrophes(text: str) -> str:

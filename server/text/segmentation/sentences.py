@@ -145,7 +145,9 @@ def _segment(language: str, line: str) -> list[str]:
     joined: list[str] = sentences[:1]
     for before, sentence in pairwise(sentences):
         stop = _FULL_STOP.search(before)
-        if stop and (not stop["blank"] or _INSIDE.match(sentence) or _INITIAL.search(before)):
+        if not any(map(str.isalnum, before)) or (
+            stop and (not stop["blank"] or _INSIDE.match(sentence) or _INITIAL.search(before))
+        ):
             joined[-1] += sentence
         else:
             joined.append(sentence)

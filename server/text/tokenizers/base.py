@@ -78,12 +78,6 @@ class BaseTokenizer(ABC):
         prompt = self._template.prompt(target_language)
         return self._template.source(self._text_ids(prompt + text, has_prompt=bool(prompt)), source_language)
 
-    def encode_all(
-        self, texts: Sequence[str], target_language: str | None = None, source_language: str | None = None
-    ) -> list[NDArray[np.int32]]:
-        """Return what `encode` returns of each text."""
-        return [self.encode(text, target_language, source_language) for text in texts]
-
     def count_tokens(self, text: str) -> int:
         """Return the length of the longest `encode` in any language."""
         return len(self._text_ids(self._template.longest_prompt + text)) + self._template.num_added

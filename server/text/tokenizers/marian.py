@@ -3,7 +3,7 @@
 import codecs
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from itertools import accumulate, filterfalse, pairwise
 from pathlib import Path
@@ -15,12 +15,9 @@ from sentencepiece import SentencePieceProcessor
 from bundle.loading import Bundle
 from bundle.manifest import SOURCE_SENTENCEPIECE_FILE, TARGET_SENTENCEPIECE_FILE
 from server.text.tokenizers.base import VocabularyTokenizer, read_vocabularies
-from server.text.tokenizers.word_tokens import MIN_WORDS, cost_of_ranks
 from server.text.unicode_text import replace_lone_surrogates
 
 _MIN_KNOWN_SHARE = 0.5
-_MIN_BATCH = 32  # texts for which one call of SentencePiece, which starts a thread of its own, takes less time
-_MIN_LOG_PROBABILITY = -50
 _WORD_START = "▁"
 _LANGUAGE_CODE = re.compile(r">>.+<<")
 _JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"  # a blank in their place would split a word
@@ -73,20 +70,10 @@ class MarianTokenizer(VocabularyTokenizer):
         self, text: str, target_language: str | None = None, source_language: str | None = None
     ) -> NDArray[np.int32]:
         """Return the token ids [source_len] of `text` with the control tokens of a source, and that of its language."""
-        [tokens] = self.encode_all([text], target_language, source_language)
-        return tokens
-
-    def encode_all(
-        self, texts: Sequence[str], target_language: str | None = None, source_language: str | None = None
-    ) -> list[NDArray[np.int32]]:
-        """Return what `encode` returns of each text; many texts take less time together."""
         prompt = self._template.prompt(target_language)
         language_id = None if target_language is None else self._language_ids.get(target_language)
-        before = () if language_id is None else (language_id,)
-        return [
-            self._template.source([*before, *ids], source_language)
-            for ids in self._piece_ids([replace_lone_surrogates(prompt + text) for text in texts])
-        ]
+        ids = self._text_ids(prompt + text)
+        return self._template.source(ids if language_id is None else [language_id, *ids], source_language)
 
     def encode_target(self, text: str) -> list[int]:
         """Return the token ids of `text` as a translation, without the end-of-sequence token."""
@@ -119,16 +106,6 @@ class MarianTokenizer(VocabularyTokenizer):
     def target_spans(self, token_ids: Sequence[int], text: str) -> list[tuple[int, int]]:
         """Return the character range of `text`, decoded from `token_ids`, that each token covers."""
         return _spans([self._target_pieces.get(id_, "") for id_ in token_ids], text)
-
-    def word_cost(self, word: str, *, is_target: bool = False) -> float:
-        """Return how unlikely a word is for the vocabulary, in nats; 0 if the vocabulary has no words."""
-        model = self._target if is_target else self._source
-        if model.get_piece_size() < MIN_WORDS:
-            return 0.0
-        pieces = model.encode(word)
-        scores = [float(model.get_score(piece)) for piece in pieces]
-        # The scores of byte-pair encoding are ranks.
-        return cost_of_ranks(pieces) if min(scores, default=0) < _MIN_LOG_PROBABILITY else -sum(scores)
 
     def count_tokens(self, text: str) -> int:
         """Return the length of the longest `encode` in any language."""
@@ -163,20 +140,12 @@ class MarianTokenizer(VocabularyTokenizer):
         return not "".join(self._source.encode(character, out_type=str)).strip(_WORD_START)
 
     def _text_ids(self, text: str, *, has_prompt: bool = False) -> Sequence[int]:
-        return next(self._piece_ids([replace_lone_surrogates(text)]))
-
-    def _piece_ids(self, texts: list[str]) -> Iterator[list[int]]:
-        """Yield the token ids of each text."""
-        encode = self._source.encode
-        encoded = encode(texts, num_threads=1) if len(texts) >= _MIN_BATCH else map(encode, texts)
-        for text, pieces in zip(texts, encoded, strict=True):
-            if self._source_unknown not in pieces:
-                yield list(map(self._source_ids.__getitem__, pieces))
-            else:
-                # A vocabulary shared with the target can contain characters that the source model lacks.
-                yield [
-                    self._ids_of_pieces.get(piece, self._unknown) for piece in self._source.encode(text, out_type=str)
-                ]
+        text = replace_lone_surrogates(text)
+        pieces = self._source.encode(text)
+        if self._source_unknown not in pieces:
+            return list(map(self._source_ids.__getitem__, pieces))
+        # A vocabulary shared with the target can contain characters that the source model lacks.
+        return [self._ids_of_pieces.get(piece, self._unknown) for piece in self._source.encode(text, out_type=str)]
 
     def _texts_of_tokens(self) -> "_Texts":
         """Return the text of each target token inside a translation; None where only SentencePiece can join it."""

@@ -19,7 +19,7 @@ WriteTmx = Callable[[Sequence[tuple[str, str]]], Path]
 
 
 def _uploaded(jobs: Jobs, path: Path, owner: str = "") -> Job:
-    job = jobs.create_import(owner, path.name, {"display_name": "Legal"})
+    job = jobs.create_import(owner, path.name, {"display_name": "Legal", "source": "en", "target": "de"})
     with jobs.upload(job) as file:
         file.write(path.read_bytes())
     return job
@@ -60,9 +60,9 @@ def test_a_malformed_file_changes_nothing(store: MemoryStore, write_tmx: WriteTm
 
 
 def test_a_file_beyond_the_quota_leaves_no_segment(tmp_path: Path, write_tmx: WriteTmx) -> None:
-    store = MemoryStore(tmp_path / "small", Quota(max_segments=3000))
-    with pytest.raises(InvalidRequest, match="3000 segments"):
-        import_file(store, write_tmx([(f"word{number} a", "b") for number in range(5000)]))
+    store = MemoryStore(tmp_path / "small", Quota(max_segments=9000))
+    with pytest.raises(InvalidRequest, match="9000 segments"):
+        import_file(store, write_tmx([(f"word{number} a", "b") for number in range(12_000)]))
     assert store.memories("", 0, 10) == ([], 0)
     assert store.reader.execute("SELECT count(*) FROM segments").fetchone() == (0,)
 
@@ -100,32 +100,35 @@ def test_a_job_is_for_its_owner_and_for_whoever_has_its_secret(store: MemoryStor
             jobs.job(job.id, owner, secret)
 
 
-def test_twenty_kills_while_importing_lose_nothing(store: MemoryStore, write_tmx: WriteTmx) -> None:
+def test_twenty_kills_while_importing_lose_nothing(store: MemoryStore, write_tmx: WriteTmx, tmp_path: Path) -> None:
     kept, _ = import_file(store, write_tmx([("Stop!", "Halt!")]))
-    pairs = [(f"word{number} number {chr(97 + number % 26)}", f"Wort {number}") for number in range(30_000)]
+    number = 75_000
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"word{index} number {chr(97 + index % 26)}\tWort {index}\n" for index in range(number)))
     jobs = Jobs(store)
-    job = _uploaded(jobs, write_tmx(pairs))
-    command = [sys.executable, "-m", "server.memory.jobs", str(store.path), "1000000", "1000000000"]
-    position = 0
+    job = _uploaded(jobs, path)
+    command = [sys.executable, "-m", "server.memory.jobs", str(store.path), "1000000", "1000000000", "--batch", "1500"]
+    position = num_kills = 0
     for _ in range(20):
         process = subprocess.Popen(command)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while (now := jobs.job(job.id, "")).position <= position and now.status == "processing":
             assert time.monotonic() < deadline
-            time.sleep(0.01)
+            time.sleep(0.001)
         process.send_signal(signal.SIGKILL)
-        process.wait()
+        num_kills += process.wait() == -signal.SIGKILL
         reached = jobs.job(job.id, "")
         assert reached.position >= position
         position = reached.position
         if reached.status != "processing":
             break
         assert [each.id for each in store.memories("", 0, 10)[0]] == [kept.id]  # the other one is not complete
+    assert num_kills >= 10  # the import may be done before the last ones
     jobs.run()
     done = jobs.job(job.id, "")
     assert (done.status, done.error) == ("completed", None)
     memory = store.memory("", done.memory or "")
-    assert memory.num_segments == len(pairs)
+    assert memory.num_segments == number
     assert store.reader.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     with store.transaction() as database:
         database.execute("INSERT INTO word_index (word_index) VALUES ('integrity-check')")

@@ -79,6 +79,8 @@ def test_no_number_is_exchanged_where_the_target_counts_otherwise(
         ("Press 2 times.", "Zweimal drücken.", "Press 7 times."),  # written in words
         ("2 of 2", "2 von 2", "1 of 2"),  # which of both?
         ("Page 5", "Seite 5 von 5", "Page 6"),  # once too often
+        ("Page \N{OBJECT REPLACEMENT CHARACTER}", "Seite", "Page 6"),
+        ("Page 5", "Seite 5", "Page \N{OBJECT REPLACEMENT CHARACTER}"),
     ],
 )
 def test_nothing_is_exchanged_where_it_is_ambiguous(stored: str, translation: str, new: str) -> None:

@@ -153,7 +153,7 @@ def test_a_full_disk_leaves_the_file_whole(store: MemoryStore) -> None:
 
 def test_a_deleted_memory_is_gone_at_once_and_its_space_is_freed_while_others_write(store: MemoryStore) -> None:
     kept = _filled(store, ("Stop!", "Halt!"))
-    memory = _filled(store, *((f"word {number} of {chr(97 + number % 26)}", "x") for number in range(3000)))
+    memory = _filled(store, *((f"word {number} of {chr(97 + number % 26)}", "x") for number in range(10_000)))
     store.delete("", memory.id)
     assert [each.id for each in store.memories("", 0, 10)[0]] == [kept.id]
     other = MemoryStore(store.path)
@@ -163,7 +163,7 @@ def test_a_deleted_memory_is_gone_at_once_and_its_space_is_freed_while_others_wr
     while purging.is_alive():
         store.put("", kept.id, [Pair(f"Go {len(numbers)} now!", "de", "Los!")])
         numbers.append(store.reader.execute("SELECT count(*) FROM segments WHERE memory = 2").fetchone()[0])
-    assert any(0 < number < 3000 for number in numbers)  # not all at once
+    assert any(0 < number < 10_000 for number in numbers)  # not all at once
     assert not store.has_deleted
     assert store.reader.execute("SELECT count(*) FROM segments WHERE memory = 2").fetchone() == (0,)
     assert _find(store, kept, "Stop!") == (100, "Halt!")

@@ -132,6 +132,7 @@ def test_the_words_of_a_number_stand_for_it(data: st.DataObject, language: str) 
         ("ru Компания заработала 3,4 млрд долларов.", "es La empresa ganó 3400 millones de dólares."),
         ("fi Hän syntyi 1800-luvulla.", "ar وُلد في القرن التاسع عشر."),
         ("tr 48 saatte yüz binden fazla kişi imzaladı.", "en Over 100,000 people signed within 48 hours."),
+        ("en They are in the last 16 within two weeks.", "de Binnen 14 Tagen sind sie im Achtelfinale."),
         ("zh 公交车8点45分出发。", "de Der Bus fährt um Viertel vor neun."),
     ],
 )

@@ -143,3 +143,22 @@ def test_an_apostrophe_quotes_no_placeholder_of_a_message(text: str, expected: s
     request = TranslationRequest((text,), "en", "fr")
     [translation] = asyncio.run(pipeline.translate(request)).translations
     assert translation.text == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("@anna Good morning!", "Good morning!"),
+        ("@anna #tea  A house.", "A house."),
+        ("{name} Good {day}!", "Good X1!"),
+        ("@anna is here.", "X1 is here."),
+        ("@anna NASA is here.", "X1 NASA is here."),
+        ("@anna", None),
+    ],
+)
+def test_spans_in_front_of_a_sentence_are_not_read(text: str, read: str | None) -> None:
+    engine = RuleEngine(byte_bundle(copying=SpanCopying(masks=("X1", "X2"))))
+    request = TranslationRequest((text,), "en", "de", DecodingOptions(if_already_target="translate"))
+    [translation] = asyncio.run(Pipeline(engine, TranslationLimits()).translate(request)).translations
+    assert translation.text == text
+    assert [each.strip() for each in engine.read] == ([] if read is None else [read])

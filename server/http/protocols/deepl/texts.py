@@ -1,4 +1,4 @@
-"""DeepL-compatible protocol: texts and usage; its other routes are in the modules beside this one."""
+"""DeepL-compatible protocol: texts and usage; its other routes are in the modules next to this one."""
 
 import re
 from typing import Literal

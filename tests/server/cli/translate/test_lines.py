@@ -5,7 +5,7 @@ import pytest
 
 from bundle.loading import Bundle
 from server.cli.offline_options import OfflineOptions
-from server.cli.translate.input_lines import NotUtf8
+from server.cli.translate.input_lines import UndecodableInput
 from server.cli.translate.lines import translate_file
 from server.cli.translate.stats import OfflineStats
 from server.documents.formats.options import FormatOptions
@@ -71,7 +71,7 @@ def test_lines_before_one_that_is_not_utf8_are_translated(default_bundle: Bundle
     sink = io.BytesIO()
     utf8 = FormatOptions(encoding="utf-8")
     options = OfflineOptions(threads=1, decoding=DecodingOptions(beam_size=1), format_options=utf8)
-    with pytest.raises(NotUtf8):
+    with pytest.raises(UndecodableInput):
         translate_file([default_bundle], io.BytesIO(b"Yes.\nNo.\nTea\xff\n"), sink, options)
     assert sink.getvalue().count(b"\n") == 2
 

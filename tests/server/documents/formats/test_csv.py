@@ -160,3 +160,8 @@ def test_the_delimiter_makes_rows_of_equal_length_with_clean_cells(table: str, d
 )
 def test_a_heading_has_names_above_numbers_or_identifiers(rows: list[list[str]], expected: bool) -> None:
     assert read_heading(rows).is_heading is expected
+
+
+def test_a_file_of_tabs_has_tabs_whatever_else_is_in_it() -> None:
+    table = "a dog; here\ta cat\nb, c\td, e\n"
+    assert translated(table.encode(), ".tsv", LOUD).decode() == table.upper()

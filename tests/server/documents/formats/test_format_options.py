@@ -78,7 +78,7 @@ def test_a_column_that_does_not_exist_is_rejected_with_the_columns() -> None:
     for column in ("Price", "4", "0"):
         with pytest.raises(InvalidDocument, match=r"numbers from 1 to 3, or among id, Name, Remark. Given"):
             translated(TABLE.encode(), ".csv", LOUD, options=FormatOptions(columns=(column,)))
-    with pytest.raises(InvalidRequest, match=r"`columns` is for \.csv files only"):
+    with pytest.raises(InvalidRequest, match=r"`columns` is for \.csv, \.tsv files only"):
         format_of("a.txt", FormatOptions(columns=("a",)))
 
 

@@ -104,7 +104,7 @@ def _has(tokens: Tokens, phrase: Tokens) -> bool:
     return any(tokens[place : place + len(phrase)] == phrase for place in range(len(tokens) - len(phrase) + 1))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_with_any_options_every_answer_is_valid_and_the_same_alone_and_without_a_prefill(seed: int) -> None:
     table, forced_end = random_table(seed, VOCAB, end_bias=0.7), seed % 2 == 1
     together = FakeEngine(table, max_rows=24, forced_end=forced_end, prefills=True).run(_requests(seed))
