@@ -66,6 +66,7 @@ def serve(context: typer.Context) -> None:
     except ValidationError as error:
         raise failure(flag_problems(error.errors(), "kvasir serve"), WRONG_USE) from error
     if names:
+        gc.enable()  # a conversion makes garbage that is not to stay
         with one_line_errors(), needs_extra("export"):
             from library.command import pull_models
             from library.pull import PullOptions
@@ -74,6 +75,7 @@ def serve(context: typer.Context) -> None:
             folders = pull_models(names, PullOptions(precision))
             listed = settings.model if "model" in settings.model_fields_set else []
             settings = settings.model_copy(update={"model": [*folders, *listed]})
+        gc.disable()
     if settings.device == "cpu" and settings.engine_processes is not False:
         start_forkserver()
     from server.cli.serve import serve as run
