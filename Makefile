@@ -40,7 +40,7 @@ endef
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv venv-dev serve check test format docs page-test clients bench peers constraints release clean
+.PHONY: help venv venv-dev serve check test format docs page-test clients bench bench-gate peers constraints release clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 14
@@ -109,6 +109,9 @@ clients: $(DEV_STAMP)  ## Other people's clients against this server; needs the 
 
 bench: $(BENCH_STAMP)  ## Compare with other engines; flags: make bench ARGS="--limit 200 --repetitions 3"
 	$(BIN)/python -m benchmarks.engines.compare $(ARGS)
+
+bench-gate: $(DEV_STAMP)  ## Fail if starting takes longer than it may, compared with its imports
+	$(BIN)/python -m benchmarks.offline.start --floors benchmarks/offline/floors.toml $(ARGS)
 
 peers: $(BENCH_STAMP)  ## The same load on other servers; flags: make peers ARGS="--checkpoint FOLDER"
 	$(BIN)/python -m benchmarks.servers $(ARGS)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 # NumPy's threads, one for each processor, would be started by each process and wait; its products are small here.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# For plugins, pydantic would read the metadata of every installed package.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 # `python -m` puts the working directory first: a `server.py` there would replace the package of that name.
 if __name__ == "__main__" and not sys.flags.safe_path and Path(sys.path[0]) != Path(__file__).parent:

@@ -1,6 +1,7 @@
 """The commands: kvasir serve, pull, translate, export, train … Each imports what it needs."""
 
 import gc
+import os
 import signal
 from collections.abc import Callable
 from functools import wraps
@@ -42,11 +43,20 @@ def _exit_at_once(number: int, frame: object) -> NoReturn:
     raise SystemExit(0)  # there are no requests yet
 
 
+_DECIDE_ON_PROCESSES = ("--device", "--engine-processes", "KVASIR_DEVICE", "KVASIR_ENGINE_PROCESSES")
+
+
 @app.command(cls=ForwardingCommand)
 def serve(context: typer.Context) -> None:
     """Serve models over HTTP."""
     # The first process of a container receives only signals with a handler, and loading takes seconds.
     signal.signal(signal.SIGTERM, _exit_at_once)
+    gc.disable()  # until the models are loaded: nearly all objects stay, and collections would visit them in vain
+    from server.workers.forkserver import start_forkserver
+
+    # It imports the engine while this process reads the settings, unless one of them may say that it is not needed.
+    if {flag.partition("=")[0] for flag in context.args}.union(os.environ).isdisjoint(_DECIDE_ON_PROCESSES):
+        start_forkserver()
     from pydantic import ValidationError
 
     from server.cli.settings_flags import names_and_settings
@@ -65,10 +75,7 @@ def serve(context: typer.Context) -> None:
             listed = settings.model if "model" in settings.model_fields_set else []
             settings = settings.model_copy(update={"model": [*folders, *listed]})
     if settings.device == "cpu" and settings.engine_processes is not False:
-        from server.workers.forkserver import start_forkserver
-
         start_forkserver()
-    gc.disable()  # until the models are loaded: nearly all objects stay, and collections would visit them in vain
     from server.cli.serve import serve as run
 
     with one_line_errors():

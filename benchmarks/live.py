@@ -118,10 +118,12 @@ class _Model:
                 if number == len(each.words):
                     each.live.finish()
             waiting = [(each, each.live.sentences(live)) for each in speaking]
-            asked = [sentence for _, of_text in waiting for sentence in of_text if sentence.has_words]
-            completions = iter(await self.decode([live.request(each.text, each.prefix) for each in asked]))
+            asked = [sentence for _, of_text in waiting for sentence in of_text if sentence.reading.has_words]
+            completions = iter(await self.decode([live.request(each) for each in asked]))
             for each, of_text in waiting:
-                decoded = [live.decoded(one.text, next(completions)) if one.has_words else None for one in of_text]
+                decoded = [
+                    live.decoded(one.reading, next(completions)) if one.reading.has_words else None for one in of_text
+                ]
                 update = each.live.take(list(zip(of_text, decoded, strict=True)), each.live.text)
                 each.text += "".join(piece.text for piece in update.pieces)
                 each.read += [number] * (len(each.text.split()) - len(each.read))
@@ -227,6 +229,7 @@ class _Speaking:
         options = LiveOptions(model.live.source, model.live.target)
         self._sessions = [LiveSession(options, self._find, self.clock) for _ in range(num_speakers)]
         self._calls: set[asyncio.Task[None]] = set()
+        self._num_unread = 0  # words whose update was not read yet
 
     @property
     def busy_seconds(self) -> float:
@@ -243,13 +246,13 @@ class _Speaking:
         tasks = [asyncio.create_task(each.run()) for each in self._sessions]
         tasks += [asyncio.create_task(self._listen(*each)) for each in zip(self._sessions, self._sent, strict=True)]
         engine = self._model.engine
-        while arrivals or self._calls or not all(each.is_idle for each in self._sessions):
+        while arrivals or self._calls or self._num_unread:
             while arrivals and arrivals[0][0] <= self.clock():
                 arrivals.pop(0)[1]()
             await asyncio.sleep(0)
             if engine.has_work:
                 engine.step()
-            elif arrivals and not self._calls and all(each.is_idle for each in self._sessions):
+            elif arrivals and not self._calls and not self._num_unread:
                 self._skipped += max(arrivals[0][0] - self.clock(), 0.0)
         for session in self._sessions:
             session.end("final")
@@ -269,6 +272,7 @@ class _Speaking:
                 yield at, partial(self._say, session, word, at, sent)
 
     def _say(self, session: LiveSession, word: str, at: float, sent: list[tuple[int, float]]) -> None:
+        self._num_unread += 1
         sent.append(((sent[-1][0] if sent else 0) + len(word) + 1, at))
         session.send(Input(f"{word} "))
 
@@ -277,6 +281,7 @@ class _Speaking:
         async for _, event in session.events():
             while position < len(sent) and sent[position][0] <= int(str(event.get("read", 0))):
                 self.words.append(self.clock() - sent[position][1])
+                self._num_unread -= 1
                 position += 1
 
     def _questions(self) -> Iterator[tuple[float, Callable[[], None]]]:

@@ -174,11 +174,13 @@ Repair = Literal["numbers", "parts", "capitals"]
 class SpanCopying(_Strict):
     """Kinds of spans that the model copies, measured once, and masks that stand for all others.
 
-    `masks` are strings of the vocabulary that mean nothing, the most reliable first.
+    `masks` are strings of the vocabulary that mean nothing, the most reliable first. `lost_signs` are characters of the
+    vocabulary that the model drops or garbles, such as a currency sign.
     """
 
     copied: tuple[str, ...] = ()
     masks: tuple[str, ...] = ()
+    lost_signs: tuple[str, ...] = ()
 
 
 def _is_default(tokenizer: TokenizerDescription) -> bool:

@@ -91,7 +91,7 @@ class StepCandidates:
         self._lengths += 1
         if self._with_scores:
             np.subtract(self._logits, self._normalizers, out=self.log_probs)
-        return len(self._logits) - int(np.count_nonzero(np.isfinite(self._logits[:, 0])))
+        return int(np.count_nonzero(~np.isfinite(self._logits[:, :1])))
 
 
 class TokenUnion:

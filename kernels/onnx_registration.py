@@ -8,10 +8,12 @@ slower than ONNX Runtime's own operators, so it is never the default.
 
 import ctypes
 import os
-
-import onnxruntime as ort
+from typing import TYPE_CHECKING
 
 from kernels import shared_library as binary
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
 
 ONNX_RUNTIME = "onnxruntime"
 """The result of `running_kernels` if the native operators are not used."""
@@ -26,7 +28,7 @@ class KernelsUnavailable(Exception):
     """The kernels in KVASIR_KERNELS do not exist, were not built, or cannot run on this processor."""
 
 
-def register(options: ort.SessionOptions) -> None:
+def register(options: "ort.SessionOptions") -> None:
     """Let sessions with these options run the operators of domain `kvasir` natively.
 
     Does nothing without the library, on a processor with none of the instruction sets, or with KVASIR_KERNELS=off;

@@ -299,6 +299,7 @@ class Limits:
     max_beam_size: int
     default_beam_size: int
     request_timeout_seconds: float
+    translation_memories: bool = False
 
 
 @dataclass(frozen=True, slots=True)

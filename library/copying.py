@@ -1,4 +1,5 @@
-"""Kinds of spans that a model copies, and masks that stand for all others. Measured once for each bundle.
+"""Kinds of spans that a model copies, masks that stand for all others, and signs that it loses. Measured once for each
+bundle.
 
 Samples are made by rule, from random syllables and the names of units. They stand in sentences of the data; without
 data in dates and lists of countries, which CLDR has in the source language. None stands alone: a text without
@@ -28,7 +29,7 @@ from server.interface.engine_client import EngineClient
 from server.operations.cpu_count import usable_cpus
 from server.text.joining import is_unspaced
 from server.text.number_forms import locale_of
-from server.text.protection.masked_sentence import MaskedSentence, Means, Restored, read_sentence
+from server.text.protection.masked_sentence import MaskedSentence, Restored, Strategy, read_sentence
 from server.text.readers.units import OBJECT, ProtectedSpan, Unit
 from server.text.spans import READABLE, UNSPACED, SpanKind, find_spans
 from server.text.tokenizers.registry import open_tokenizer
@@ -83,6 +84,12 @@ _FORMS: Final[dict[SpanKind, Sequence[str]]] = {
 }  # fmt: skip
 
 
+# Signs of ordinary texts, which some models have in their vocabulary and have hardly seen.
+_SIGNS: Final = "~^=<>+−·©®™°§€£¥¢±×÷≈≠≤≥←→↑↓†‡•№‰½¼¾µ"
+_MIN_SHARE_OF_SIGNS: Final = 0.6  # of the cases: others are lost
+_BEHIND_SIGNS: Final = ("", " 37", " 1964", "", " 28")
+
+
 @dataclass(frozen=True, slots=True)
 class _Case:
     """A sentence of one pair of languages with what must come back, in its order."""
@@ -127,7 +134,10 @@ def add_copying(bundle: Bundle, report: Callable[[str], None] = lambda _: None) 
 def described(copying: SpanCopying) -> str:
     """Return what a model copies, in one sentence."""
     kinds, masks = ", ".join(copying.copied), " ".join(copying.masks)
-    return f"The model copies {kinds or 'no kind of spans'}; masks of others: {f'`{masks}`' if masks else 'none'}."
+    signs = f" It loses {' '.join(copying.lost_signs)}" if copying.lost_signs else ""
+    return (
+        f"The model copies {kinds or 'no kind of spans'}; masks of others: {f'`{masks}`' if masks else 'none'}.{signs}"
+    )
 
 
 def measured_copying(
@@ -176,7 +186,18 @@ class _Trial:
         for beam_size in _BEAM_SIZES:
             counts = self._returned([case for case in cases if case.names[0] in kinds], beam_size)
             kinds = [kind for kind in kinds if counts.share(kind) >= _MIN_SHARE]
-        return SpanCopying(copied=tuple(kinds), masks=tuple(self._masks()))
+        return SpanCopying(copied=tuple(kinds), masks=tuple(self._masks()), lost_signs=tuple(self._lost_signs()))
+
+    def _lost_signs(self) -> list[str]:
+        """Return the signs that do not come back, by themselves or in front of numbers."""
+        signs = [sign for sign in _SIGNS if self._unknown.all_known(sign)]
+        cases = [
+            self._case([sign], number + place, [sign], SpanKind.SYMBOL, Strategy.AS_IS, behind)
+            for number, sign in enumerate(signs)
+            for place, behind in list(enumerate(_BEHIND_SIGNS))[:: self._step]
+        ]
+        counts = self._returned(cases, 1)
+        return [sign for sign in signs if counts.tried[sign] and counts.share(sign) < _MIN_SHARE_OF_SIGNS]
 
     def _kind_cases(self) -> Iterator[_Case]:
         """Yield each sample in two of the three places, for large models in one."""
@@ -188,7 +209,7 @@ class _Trial:
                     continue
                 for _ in range(2 // self._step):
                     number += 1
-                    yield self._case([sample], number, [kind.value], kind, Means.AS_IS)
+                    yield self._case([sample], number, [kind.value], kind, Strategy.AS_IS)
 
     def _masks(self) -> list[str]:
         """Return the most reliable masks: all candidates are tried by themselves, the best ones in threes."""
@@ -210,9 +231,17 @@ class _Trial:
 
     def _mask_case(self, masks: Sequence[str], place: int) -> _Case:
         number = place + _PLACES * sum(map(ord, "".join(masks)))  # not the same carrier for all
-        return self._case(masks, number, masks, SpanKind.UNKNOWN, Means.MASK)
+        return self._case(masks, number, masks, SpanKind.UNKNOWN, Strategy.MASK)
 
-    def _case(self, parts: Sequence[str], number: int, names: Sequence[str], kind: SpanKind, means: Means) -> _Case:
+    def _case(
+        self,
+        parts: Sequence[str],
+        number: int,
+        names: Sequence[str],
+        kind: SpanKind,
+        means: Strategy,
+        behind: str = "",
+    ) -> _Case:
         """Return the case of this number: its pair, its carrier and its place follow one another."""
         pair = self._pairs[number % len(self._pairs)]
         carriers = self._carriers[pair]
@@ -220,11 +249,11 @@ class _Trial:
         at = sorted((0, len(elements) // 2, len(elements))[(number + part) % _PLACES] for part in range(len(parts)))
         filled = list(elements)
         for index, place in enumerate(at):
-            filled.insert(index + place, OBJECT)
+            filled.insert(index + place, OBJECT + behind)
         before, *others = join(filled).split(OBJECT)
         text, spans = before, []
         for part, other in zip(parts, others, strict=True):
-            shown = part if means is Means.AS_IS else OBJECT
+            shown = part if means is Strategy.AS_IS else OBJECT
             spans.append(ProtectedSpan(len(text), len(text) + len(shown), part, kind, is_readable=True))
             text += shown + other
         sentence = read_sentence(

@@ -74,7 +74,7 @@ class MultiHeadAttention(nn.Module):
         if position_bias is not None:
             scores = scores + position_bias
         if mask is not None:
-            # Not -inf: softmax of only -inf is NaN. Beside a visible score, this has weight 0 as well.
+            # Not -inf: softmax of only -inf is NaN. Next to a visible score, this has weight 0 as well.
             scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
         probabilities: Tensor = self.dropout(torch.softmax(scores, dim=-1))
         attended = (probabilities @ values).transpose(1, 2).flatten(-2)  # [rows, query_len, heads * head_dim]

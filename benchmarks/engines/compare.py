@@ -1,4 +1,4 @@
-"""Kvasir beside CTranslate2, Hugging Face, optimum-onnx and Marian: same weights, same sentences, same processors.
+"""Kvasir, CTranslate2, Hugging Face, optimum-onnx and Marian: same weights, same sentences, same processors.
 
     python -m benchmarks.engines.compare [--checkpoint FOLDER] [--data FILE.tsv ...] [--limit N]
 

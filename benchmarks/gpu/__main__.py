@@ -1,4 +1,4 @@
-"""Decoding speed on a GPU by number of rows, beside the memory bandwidth and Hugging Face.
+"""Decoding speed on a GPU by number of rows, compared with the memory bandwidth and Hugging Face.
 
     python -m benchmarks.gpu [--size opus --size nllb] [--rows 1 --rows 256 ...] [--output FOLDER]
     python -m benchmarks.gpu --device cpu --size tiny --rows 2     test the code without a GPU

@@ -1,4 +1,4 @@
-"""`kvasir translate` beside CTranslate2 with SentencePiece, and beside its own engine on tokens.
+"""`kvasir translate` compared with CTranslate2 with SentencePiece, and with its own engine on tokens.
 
     python -m benchmarks.offline --checkpoint FOLDER --data LINES.txt [--limit 10000] [--repetitions 5]
 
@@ -29,8 +29,6 @@ from benchmarks.progress import log_progress
 
 KVASIR, ENGINE, CTRANSLATE2 = "kvasir translate", "engine on tokens", "CTranslate2 with SentencePiece"
 CTRANSLATE2_BATCH_TOKENS = (512, 1024, 2048, 4096)
-SHORT_LINE = "Where is the station?\n"
-NUM_STARTS = 5
 
 
 class Run(NamedTuple):
@@ -51,7 +49,7 @@ def main(
     output: Annotated[Path, typer.Option(help="folder of converted models")] = OUTPUT,
     floors: Annotated[Path | None, typer.Option(help="TOML file of floors; exit with 1 below one of them")] = None,
 ) -> None:
-    """Print a table of ratios for each beam size, and the time to the translation of one short line."""
+    """Print a table of ratios for each beam size."""
     missed: list[str] = []
     print(f"{describe_machine().cpu}, {usable_cpus()} processors, load before {describe_machine().load_before}")
     with tempfile.TemporaryDirectory() as folder:
@@ -65,7 +63,6 @@ def main(
             print(_table(measured, beams))
             if floors is not None:
                 missed += below_floors(seconds_ratios(measured), beams, tomllib.loads(floors.read_text("utf-8")))
-        print(_start(bundle, Path(folder)))
     if missed:
         print("\n".join(missed))
         raise typer.Exit(1)
@@ -153,20 +150,6 @@ def _table(measured: dict[str, list[Run]], beams: int) -> str:
             cells.append(f"{median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})")
         rows.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
-
-
-def _start(bundle: Path, folder: Path) -> str:
-    file = folder / "short.txt"
-    file.write_text(SHORT_LINE, "utf-8")
-    command = [sys.executable, "-m", "kvasir", "translate", str(file), "--model", str(bundle)]
-    seconds = []
-    for _ in range(NUM_STARTS):
-        start = time.perf_counter()
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:  # noqa: S603 - this project's
-            assert process.stdout is not None
-            process.stdout.readline()
-            seconds.append(time.perf_counter() - start)
-    return f"start to the first line, one short line: {median(seconds):.2f} s ({min(seconds):.2f}-{max(seconds):.2f})"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Estimated quality beside chrF, on lines that did not calibrate: ROC, calibration error, and a plot of both.
+"""Estimated quality compared with chrF, on lines that did not calibrate: ROC, calibration error, and a plot of both.
 
     python -m benchmarks.quality.estimated_quality BUNDLE --data FILE.tsv --data ... [--swap-columns] [--beam-size 4]
         [--target de] [--plot FILE.png]

@@ -2,7 +2,7 @@
 
     python -m benchmarks.servers --checkpoint FOLDER --scenario knee --servers kvasir,ctranslate2 --output FOLDER
 
-README.md beside this file describes the procedure and the results.
+README.md next to this file describes the procedure and the results.
 """
 
 import argparse

@@ -132,7 +132,7 @@ def render(comparison: Comparison) -> str:
     first = comparison.servers[0]
     machine = comparison.machine
     lines = [
-        f"# {first.name} beside {', '.join(server.name for server in comparison.servers[1:]) or 'no other server'}",
+        f"# {first.name} and {', '.join(server.name for server in comparison.servers[1:]) or 'no other server'}",
         "",
         f"{comparison.date}, {machine.cpu}, {machine.cores} cores that server and load generator share; scenario "
         f"`{comparison.scenario}`, seed {comparison.seed}. In time: {comparison.objective}.",

@@ -4,7 +4,8 @@
  * SelfAttention: queries, keys and values side by side [rows, .., 3 * width], the cached keys and values
  * [rows, heads, cache_len, head_dim] and positions [rows], at which the new ones are stored. Outputs are the result and the
  * cache, which is updated in place if both are bound to the same memory. The memory of a cache is in another order than its
- * shape says: [rows, cache_len, heads, head_dim], see kernels/layout.py.
+ * shape says: [rows, cache_len, heads, head_dim], see kernels/layout.py. A cache of one row belongs to all rows: they are
+ * tokens of one sequence, each of which attends to those before it, and gets the bits that it gets alone.
  * BiasedSelfAttention and BiasedSourceAttention have one more input, biases of the scores by the key's position minus the
  * query's: [heads, n] from -(n - 1) to 0, and [heads, 2 * n - 1] from -(n - 1) to n - 1.
  * CrossAttention: queries [rows, .., width], the last key and value, which the cache contains already, then as above. Rows
@@ -45,7 +46,7 @@ typedef struct {
     CachedAttention attention;
     const float *fused;
     int64_t rows, stride, tasks;
-    int appends;
+    int appends, is_sequence;
     int8_t *keys, *values;
     const int32_t *positions;
     const int32_t *order; /* [rows], those with one cache after each other; or NULL */
@@ -55,7 +56,8 @@ typedef struct {
 
 /* The row of the caches that has the keys and values of a row. */
 static int64_t cache_of(const CachedTasks *all, int64_t row) {
-    return all->appends ? row : row + (all->positions[row] >> 16);
+    if (all->appends) return all->is_sequence ? 0 : row;
+    return row + (all->positions[row] >> 16);
 }
 
 static int64_t position_of(const CachedTasks *all, int64_t row) {
@@ -73,6 +75,7 @@ static CachedRow cached_row(const CachedTasks *all, int64_t row) {
 /* Where the rows of a task begin: at the first row of a cache, near an equal share of all rows. */
 static int64_t begin_of_task(const CachedTasks *all, size_t task) {
     int64_t at = all->rows * (int64_t)task / all->tasks;
+    if (all->order == NULL) return at;
     while (at > 0 && at < all->rows && cache_of(all, row_at(all, at)) == cache_of(all, row_at(all, at - 1))) at++;
     return at;
 }
@@ -86,6 +89,16 @@ static int64_t rows_together(const CachedTasks *all, int64_t at) {
         if (row.keys != first.keys || row.length != first.length) return 1;
     }
     return SHARING_ROWS;
+}
+
+/* Store the new key and value of a row. */
+static void append_row(const CachedTasks *all, int64_t row) {
+    const CachedAttention *attention = &all->attention;
+    const int64_t width = attention->heads * attention->head_dim;
+    const float *key = all->fused + row * all->stride + width;
+    const CachedRow cached = cached_row(all, row);
+    kernels->append(attention, key, all->positions[row], cached.keys);
+    kernels->append(attention, key + width, all->positions[row], cached.values);
 }
 
 static void attend_task(void *data, size_t task) {
@@ -109,10 +122,7 @@ static void attend_task(void *data, size_t task) {
         }
         const int64_t row = row_at(all, at);
         const CachedRow cached = cached_row(all, row);
-        if (all->appends) {
-            kernels->append(attention, queries[0] + width, all->positions[row], cached.keys);
-            kernels->append(attention, queries[0] + 2 * width, all->positions[row], cached.values);
-        }
+        if (all->appends && !all->is_sequence) append_row(all, row);
         /* After the last row of a task too: a thread usually gets neighbouring tasks. */
         CachedRow next = cached_row(all, row_at(all, at + count < all->rows ? at + count : at));
         if (at + count == all->rows) next.length = 0;
@@ -167,7 +177,8 @@ Status *compute_cached_attention(void *data, Context *context) {
     tasks.stride = appends ? 3 * width : width;
     REQUIRE(dimensions[1] == kernel->heads && dimensions[3] > 0 && dimensions[3] <= MAX_HEAD_DIM,
             "heads are too large or their number differs from the cache");
-    REQUIRE(fused.size == tasks.rows * tasks.stride && (!appends || dimensions[0] == tasks.rows),
+    tasks.is_sequence = appends && dimensions[0] == 1 && tasks.rows > 1;
+    REQUIRE(fused.size == tasks.rows * tasks.stride && (!appends || tasks.is_sequence || dimensions[0] == tasks.rows),
             "queries do not fit the cache");
     REQUIRE(appends || dimensions[2] <= 1 << 16, "a position of the cache takes more than 16 bits");
     int64_t max_positions = dimensions[2];
@@ -196,6 +207,7 @@ Status *compute_cached_attention(void *data, Context *context) {
     tasks.keys = present[0];
     tasks.values = present[1];
     tasks.output = attended;
+    for (int64_t row = 0; tasks.is_sequence && row < tasks.rows; row++) append_row(&tasks, row);
     if (!appends) {
         tasks.order = rows_by_cache(&tasks, dimensions[0]);
         REQUIRE(tasks.order != NULL, "out of memory");

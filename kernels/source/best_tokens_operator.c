@@ -2,7 +2,7 @@
  * candidates [1], whether log normalisers are required [1].
  *
  * Returns the best logits and their tokens [rows, candidates], and the logarithm of the sum of all exponentials [rows], NaN
- * where it is not required. Chunks of columns are ranked separately and merged in order, so the result depends on neither
+ * where it is not required. Without candidates nothing is multiplied. Chunks of columns are ranked separately and merged in order, so the result depends on neither
  * threads nor other rows. */
 #include <math.h>
 #include <stdatomic.h>
@@ -74,7 +74,7 @@ Status *read_ranking(const Context *context, const LinearKernel *kernel, int64_t
     REQUIRE(mask.size == outputs && num_candidates.size == 1 && with_scores.size == 1,
             "the mask or an option of a ranking has the wrong size");
     const int64_t num_best = *(const int64_t *)num_candidates.data;
-    REQUIRE(num_best > 0 && num_best <= outputs, "the number of candidates must be from 1 to the number of tokens");
+    REQUIRE(num_best >= 0 && num_best <= outputs, "the number of candidates must be from 0 to the number of tokens");
     *ranking = (Ranking){num_best, *(const uint8_t *)with_scores.data != 0, mask.data};
     return NULL;
 }
@@ -86,6 +86,7 @@ Status *create_ranked(Context *context, int64_t rows, const Ranking *ranking, Ra
     RETURN_IF_ERROR(create_output(context, 1, dimensions, 2, &tokens));
     RETURN_IF_ERROR(create_output(context, 2, dimensions, 1, &normalizers));
     *ranked = (RankedRows){logits, tokens, normalizers};
+    for (int64_t row = 0; ranking->num_best == 0 && row < rows; row++) ranked->normalizers[row] = NAN;
     return NULL;
 }
 
@@ -144,6 +145,7 @@ Status *compute_best_tokens(void *data, Context *context) {
     RETURN_IF_ERROR(linear_inputs(context, kernel, &hidden, &linear));
     RETURN_IF_ERROR(read_ranking(context, kernel, linear.outputs, &ranking));
     RETURN_IF_ERROR(create_ranked(context, linear.rows, &ranking, &ranked));
+    if (ranking.num_best == 0) return NULL;
     RETURN_IF_ERROR(quantize_rows(kernel, &hidden, &linear));
     return rank_all(context, &linear, &ranking, NULL, &ranked);
 }

@@ -212,6 +212,7 @@ Status *compute_best_listed_tokens(void *data, Context *context) {
     RETURN_IF_ERROR(read_input(context, 10, &list_of_row));
     RETURN_IF_ERROR(check_lists(&lists, &lengths, &list_of_row, &linear));
     RETURN_IF_ERROR(create_ranked(context, linear.rows, &ranking, &ranked));
+    if (ranking.num_best == 0) return NULL;
     RETURN_IF_ERROR(quantize_rows(&kernel->linear, &hidden, &linear));
     int64_t *places = reserve(&place_scratch, (size_t)(2 * linear.rows + 1) * sizeof(int64_t) + 64);
     REQUIRE(places != NULL, "out of memory");

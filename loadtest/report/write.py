@@ -139,7 +139,7 @@ class Report:
 
 
 def write_report(run: RunFolder, thresholds: Thresholds = NO_THRESHOLDS) -> Verdict:
-    """Write the report of a run beside its records and return the verdict. It can be written again at any time.
+    """Write the report of a run next to its records and return the verdict. It can be written again at any time.
 
     The thresholds of the run complete the given ones. Raises `BadRunFolder` or `BadRecord` for an invalid folder.
     """

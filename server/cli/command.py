@@ -109,6 +109,22 @@ def _flag_type(annotation: object) -> object:
     return annotation
 
 
+ModelFolder = Annotated[
+    Path,
+    typer.Option(
+        metavar="FOLDER",
+        help="Bundle, or folder of bundles: --source and --target choose among them.",
+        show_default="the bundled one",
+    ),
+]
+SourceLanguage = Annotated[
+    str | None, typer.Option(metavar="LANGUAGE", help="Language of the input, if the models have several.")
+]
+TargetLanguage = Annotated[
+    str | None, typer.Option(metavar="LANGUAGE", help="Language to translate into, if the models have several.")
+]
+
+
 @with_options(DecodingOptions)
 def translate(
     source_file: Annotated[
@@ -122,20 +138,9 @@ def translate(
     output: Annotated[
         str, typer.Option(metavar="FILE", help="File for the translations; - is standard output.")
     ] = STANDARD,
-    model: Annotated[
-        Path,
-        typer.Option(
-            metavar="FOLDER",
-            help="Bundle, or folder of bundles: --source and --target choose among them.",
-            show_default="the bundled one",
-        ),
-    ] = DEFAULT_MODEL,
-    source: Annotated[
-        str | None, typer.Option(metavar="LANGUAGE", help="Language of the input, if the models have several.")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(metavar="LANGUAGE", help="Language to translate into, if the models have several.")
-    ] = None,
+    model: ModelFolder = DEFAULT_MODEL,
+    source: SourceLanguage = None,
+    target: TargetLanguage = None,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; by default all usable ones.")] = None,
     cache_sentences: Annotated[
         int, typer.Option(min=0, help="Size of the translation cache, in sentences; 0 disables it.")

@@ -18,21 +18,19 @@ _File = Annotated[
     Path,
     typer.Option(envvar="KVASIR_API_KEYS", metavar="FILE", help="SQLite file of keys: `--api-keys` of the server."),
 ]
-_RequestsPerMinute = Annotated[
-    int | None, typer.Option(min=0, metavar="NUMBER", help="Requests a minute; 0: no limit.", show_default=False)
-]
-_CharactersPerDay = Annotated[
-    int | None,
-    typer.Option(min=0, metavar="NUMBER", help="Characters a day, from 0:00 UTC; 0: no limit.", show_default=False),
-]
-_WaitingSentences = Annotated[
-    int | None,
-    typer.Option(min=0, metavar="NUMBER", help="Sentences in the queue of a model; 0: no limit.", show_default=False),
-]
-_Documents = Annotated[
-    int | None,
-    typer.Option(min=0, metavar="NUMBER", help="Documents queued and stored; 0: no limit.", show_default=False),
-]
+
+
+def _limit(what: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
+        min=0, metavar="NUMBER", help=f"{what}; 0: no limit.", show_default=False
+    )
+    return option
+
+
+_RequestsPerMinute = Annotated[int | None, _limit("Requests a minute")]
+_CharactersPerDay = Annotated[int | None, _limit("Characters a day, from 0:00 UTC")]
+_WaitingSentences = Annotated[int | None, _limit("Sentences in the queue of a model")]
+_Documents = Annotated[int | None, _limit("Documents queued and stored")]
 _JoinLines = Annotated[
     bool | None,
     typer.Option(

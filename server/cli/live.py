@@ -9,12 +9,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from server.cli.command import chosen_bundles
+from server.cli.command import ModelFolder, SourceLanguage, TargetLanguage, chosen_bundles
 from server.interface.decoding_options import MAX_BEAM_SIZE
 from server.interface.errors import UnsupportedPair
 from server.live.policies import DEFAULT_POLICY, PolicyName
@@ -31,20 +30,9 @@ _IDLE_SECONDS = 0.005  # between looks for work, while no text arrives
 
 
 def live(
-    model: Annotated[
-        Path,
-        typer.Option(
-            metavar="FOLDER",
-            help="Bundle, or folder of bundles: --source and --target choose among them.",
-            show_default="the bundled one",
-        ),
-    ] = DEFAULT_MODEL,
-    source: Annotated[
-        str | None, typer.Option(metavar="LANGUAGE", help="Language of the input, if the models have several.")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(metavar="LANGUAGE", help="Language to translate into, if the models have several.")
-    ] = None,
+    model: ModelFolder = DEFAULT_MODEL,
+    source: SourceLanguage = None,
+    target: TargetLanguage = None,
     policy: Annotated[PolicyName, typer.Option(help="What decides that text is committed.")] = DEFAULT_POLICY,
     frame: Annotated[int, typer.Option(min=0, max=50, help="Words that are awaited.")] = DEFAULT_FRAME,
     beam_size: Annotated[int, typer.Option(min=1, max=MAX_BEAM_SIZE, help="Hypotheses that the search keeps.")] = 1,

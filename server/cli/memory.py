@@ -1,5 +1,6 @@
-"""The command `kvasir memory`: import, export, list and back up translation memories."""
+"""The command `kvasir memory`: import, export, list, delete and back up translation memories."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -8,8 +9,9 @@ import typer
 from server.cli.help_pages import PlainCommand, plain_app
 from server.cli.one_line_errors import one_line_errors
 
-app = plain_app("Import, export, list and back up translation memories. A running server sees changes at once.")
+app = plain_app("Import, export, list, delete and back up translation memories. A running server sees changes at once.")
 
+_Id = Annotated[str, typer.Argument(metavar="ID", help="Id of the memory, from `kvasir memory list`.")]
 _File = Annotated[
     Path,
     typer.Option(
@@ -40,22 +42,32 @@ def import_memory(
 
 @app.command("export", cls=PlainCommand)
 def export_memory(
-    memory_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the memory, from `kvasir memory list`.")],
+    memory_id: _Id,
     output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="File to write: .tmx, .tsv or .po.")],
     file: _File,
+    target: Annotated[
+        str | None, typer.Option(metavar="LANGUAGE", help="One of several languages; .tsv and .po have one only.")
+    ] = None,
     owner: _Owner = "",
 ) -> None:
     """Write a translation memory to a file."""
     from server.memory.files import kind_of, write_segments
     from server.memory.jobs import all_segments
     from server.memory.store import MemoryStore
+    from server.text.language_tags import match_language
 
     with one_line_errors():
         kind, store = kind_of(output.name), MemoryStore(_existing(file))
         memory = store.memory(owner, memory_id)
+        targets = memory.targets if target is None else tuple(filter(None, [match_language(target, memory.targets)]))
+        if not targets or (len(targets) > 1 and kind != "tmx"):
+            raise ValueError(
+                f"{output.name} can have one of these languages: {', '.join(memory.targets)}; set --target"
+            )
+        chosen = [each for each in all_segments(store, memory) if each.language in targets]
         with output.open("w", encoding="utf-8") as written:
-            write_segments(kind, memory, all_segments(store, memory), written)
-    typer.echo(f"{memory.num_segments} segments are in {output}")
+            write_segments(kind, replace(memory, targets=targets), chosen, written)
+    typer.echo(f"{len(chosen)} segments are in {output}")
 
 
 @app.command("list", cls=PlainCommand)
@@ -67,6 +79,19 @@ def list_memories(file: _File, owner: _Owner = "") -> None:
         found, _ = MemoryStore(_existing(file)).memories(owner, 0, 1000)
     for each in found:
         typer.echo(f"{each.id}  {each.source} to {', '.join(each.targets)}  {each.num_segments:>9}  {each.name}")
+
+
+@app.command("delete", cls=PlainCommand)
+def delete_memory(memory_id: _Id, file: _File, owner: _Owner = "") -> None:
+    """Delete a translation memory."""
+    from server.memory.jobs import Jobs
+    from server.memory.store import MemoryStore
+
+    with one_line_errors():
+        store = MemoryStore(_existing(file))
+        store.delete(owner, memory_id)
+        Jobs(store).run()
+    typer.echo(f"{memory_id} is deleted")
 
 
 @app.command(cls=PlainCommand)

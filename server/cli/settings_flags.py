@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Literal, Union, get_args, get_origin
 
-from pydantic_settings import CliSettingsSource
+from pydantic.fields import FieldInfo
 
 from server.operations.settings import ENVIRONMENT_PREFIX, Settings
 
@@ -46,36 +46,28 @@ def names_and_settings(arguments: Sequence[str]) -> tuple[list[str], Settings]:
         allow_abbrev=False,  # a flag added later may make an abbreviation ambiguous
     )
     parser.add_argument("-h", "--help", action="help", help="Show this message and exit.")
-    names: list[str] = []
-
-    def parse(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Namespace:
-        parsed = parser.parse_intermixed_args(given)
-        names.extend(parsed.__dict__.pop(_NAMES))
-        return parsed
-
     parser.add_argument(_NAMES, nargs="*", metavar="NAME", help=_NAMES_HELP)
-    source: CliSettingsSource[argparse.ArgumentParser] = CliSettingsSource(
-        Settings,
-        root_parser=parser,
-        cli_parse_args=list(arguments),
-        add_argument_method=_add_argument,
-        parse_args_method=parse,
-    )
-    # For mypy the parameters of a model are its fields; this one belongs to the constructor of BaseSettings.
-    sources: dict[str, Any] = {"_cli_settings_source": source}
-    return names, Settings(**sources)
+    for name, field in Settings.model_fields.items():
+        _add_flag(parser, name, field)
+    given = vars(parser.parse_intermixed_args(arguments))
+    names = given.pop(_NAMES)
+    # The settings split lists, as those of variables.
+    joined = {name: ",".join(value) if isinstance(value, list) else value for name, value in given.items()}
+    return names, Settings.model_validate(joined)
 
 
-def _add_argument(parser: argparse.ArgumentParser, *names: str, **properties: Any) -> argparse.Action:  # noqa: ANN401 - argparse's
-    """Add a flag with its type, default and meaning in words."""
-    name = names[0].removeprefix("--").replace("-", "_")
-    field = Settings.model_fields[name]
+def _add_flag(parser: argparse.ArgumentParser, name: str, field: FieldInfo) -> None:
+    """Add the flag of a setting with its type, default and meaning in words."""
     description = f"{(field.description or '')[:1].upper()}{(field.description or '')[1:]}."
     default = _default(field.default)
-    properties["metavar"] = _metavar(field.annotation)
-    # argparse reads % as the beginning of a value.
-    properties["help"] = (description + (f" [default: {default}]" if default else "")).replace("%", "%%")
-    return parser.add_argument(*names, **properties)
+    parser.add_argument(
+        f"--{name.replace('_', '-')}",
+        action="append" if get_origin(field.annotation) is list else "store",
+        default=argparse.SUPPRESS,
+        metavar=_metavar(field.annotation),
+        # argparse reads % as the beginning of a value.
+        help=(description + (f" [default: {default}]" if default else "")).replace("%", "%%"),
+    )
 
 
 def _metavar(annotation: object) -> str:

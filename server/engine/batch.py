@@ -18,11 +18,13 @@ from server.engine.decoding.registry import FORCED, SearchKind
 from server.engine.decoding.request_decoder import RequestDecoder
 from server.engine.decoding.search import Choice, Search, SearchLimits
 from server.engine.kv_cache import CrossKeysValues, RowIndices
-from server.engine.model_runner import NO_ROWS, ModelRunner, StepOutputs
+from server.engine.model_runner import NO_ROWS, ModelRunner, Prefill, StepOutputs
 from server.interface.errors import EngineFailed
 from server.interface.request import Completion, FinishReason, Request
 
 _log = logging.getLogger("kvasir.engine")
+
+_MIN_PREFILLED = 4  # fewer tokens cost less as rows of steps that run anyway
 
 _Number = TypeVar("_Number", bound=np.number)
 
@@ -31,14 +33,16 @@ _Number = TypeVar("_Number", bound=np.number)
 class SearchGroup:
     """Requests of one search and the rows of their beams, `rows` [max_requests, beam_size], which must not move.
 
-    `decoders` holds the `RequestDecoder` of each request with options, None for the others.
+    `decoders` holds the `RequestDecoder` of each request with options, None for the others. `num_replaced` counts the
+    requests whose decoder replaces candidates, `num_attending` those that record attention.
     """
 
     search: Search
     rows: RowIndices
     requests: list[Request] = field(default_factory=list)
     decoders: list[RequestDecoder | None] = field(default_factory=list)
-    num_decoders: int = 0
+    num_replaced: int = 0
+    num_attending: int = 0
     awaiting_first_token: set[int] = field(default_factory=set)  # ids of requests with a first token to come
     _rows_address: int = field(init=False)
     _row_search: RowSearch | None = field(init=False)
@@ -57,16 +61,19 @@ class SearchGroup:
         """Rows of its requests, [requests, beam_size]; a view."""
         return self.rows[: len(self.requests)]
 
-    @property
-    def needs_attention(self) -> bool:
-        """Whether any request needs the queries of cross-attention."""
-        return any(decoder is not None and decoder.attention is not None for decoder in self.decoders)
+    def _count(self, decoder: RequestDecoder | None, change: int) -> None:
+        if decoder is not None:
+            self.num_replaced += change * self._is_replacing(decoder)
+            self.num_attending += change * (decoder.attention is not None)
+
+    def _is_replacing(self, decoder: RequestDecoder) -> bool:
+        return self.is_forced or decoder.replaces_candidates
 
     def add(self, request: Request, decoder: RequestDecoder | None) -> int:
         """Add a request and return its index. The caller writes its row to `rows`."""
         self.requests.append(request)
         self.decoders.append(decoder)
-        self.num_decoders += decoder is not None
+        self._count(decoder, 1)
         if request.params.first_token is not None and not self.is_forced:
             self.awaiting_first_token.add(request.id)
         self.search.add(request.params, None if decoder is None else decoder.end_bonus)
@@ -81,8 +88,9 @@ class SearchGroup:
             movers = sorted(set(movers).difference(removed))
         if self.awaiting_first_token:
             self.awaiting_first_token.difference_update([self.requests[index].id for index in removed])
-        if self.num_decoders:
-            self.num_decoders -= sum([self.decoders[index] is not None for index in removed])
+        if self.num_replaced or self.num_attending:
+            for index in removed:
+                self._count(self.decoders[index], -1)
         for hole, mover in zip(holes, movers, strict=True):
             self.rows[hole] = self.rows[mover]
             self.requests[hole] = self.requests[mover]
@@ -102,7 +110,15 @@ class SearchGroup:
     @property
     def row_search(self) -> RowSearch | None:
         """The search, if it reads the candidates of the next step itself."""
-        return None if self.num_decoders or self.awaiting_first_token else self._row_search
+        return None if self.num_replaced or self.awaiting_first_token else self._row_search
+
+    def observe(self, outputs: StepOutputs) -> None:
+        """Let decoders that leave the candidates to the search record the attention of a step, before its choice."""
+        if not self.num_attending:
+            return
+        for index, decoder in enumerate(self.decoders):
+            if decoder is not None and not self._is_replacing(decoder):
+                decoder.observe(self.search.prefixes(index), self.rows[index], outputs.candidates)
 
     def step(self, search: RowSearch, outputs: StepOutputs, moves: CacheMoves) -> list[int]:
         """Let `row_search` choose and move the rows; return the indices of finished requests, whose rows are free."""
@@ -115,13 +131,13 @@ class SearchGroup:
         """
         candidates, num_candidates, rows = outputs.candidates, self.search.num_candidates, self.live_rows
         tokens, log_probs = candidates.tokens[rows, :num_candidates], candidates.log_probs[rows, :num_candidates]
-        if not self.num_decoders:
+        if not self.num_replaced:
             self._force_first_tokens(tokens, log_probs)
             return self.search.advance(tokens, log_probs)
         if num_candidates > tokens.shape[2]:  # the graph found none, or the vocabulary is smaller
             tokens, log_probs = _padded(tokens, num_candidates, 0), _padded(log_probs, num_candidates, -np.inf)
         for index, decoder in enumerate(self.decoders):
-            if decoder is not None:
+            if decoder is not None and self._is_replacing(decoder):
                 decoder.replace_candidates(self.search, index, outputs, rows[index], tokens[index], log_probs[index])
         self._force_first_tokens(tokens, log_probs)
         choice = self.search.advance(tokens, log_probs)
@@ -249,6 +265,7 @@ class Batch:
 
     def advance(self, group: SearchGroup, outputs: StepOutputs) -> list[Completion]:
         """Let the search of a group choose, move the cache accordingly, and return the finished requests."""
+        group.observe(outputs)
         search, moves = group.row_search, self._cache.moves
         if search is not None and moves is not None:
             finished = group.step(search, outputs, moves)
@@ -268,6 +285,43 @@ class Batch:
         ended = [group.completion(index) for index in finished]
         self._remove(group, finished)
         return ended
+
+    def prefill(self) -> list[Completion]:
+        """Run the rows of new requests over their forced tokens; return requests that ended with an error.
+
+        A translation to score keeps its last token for the next step, which completes it. Without the means, a token is
+        forced in every step, with the same results.
+        """
+        group = self._groups.get(FORCED)
+        if group is None or self._runner.prefill is None:
+            return []
+        search = group.search
+        assert isinstance(search, ForcedSearch), "FORCED is its kind"
+        finished: list[int] = []
+        for index, decoder in enumerate(group.decoders):
+            assert decoder is not None, "forced tokens need a decoder"
+            if search.num_decoded(index):
+                continue
+            forced = decoder.forced_tokens
+            num_tokens = len(forced) - bool(group.requests[index].params.forced_target)
+            if num_tokens < _MIN_PREFILLED:
+                continue
+            row = int(group.rows[index, 0])
+            self._prefill(self._runner.prefill, row, decoder, num_tokens)
+            self._cache.previous_tokens[row] = forced[num_tokens - 1]
+            if search.skip(index, num_tokens) or decoder.failure is not None:
+                finished.append(index)
+        ended = self._end_forced(group, finished)
+        self.begin_searches()
+        return ended
+
+    def _prefill(self, prefill: Prefill, row: int, decoder: RequestDecoder, num_tokens: int) -> None:
+        """Run a row over the first forced tokens, in runs of at most as many as the cache has rows."""
+        inputs = np.concatenate([self._cache.previous_tokens[row : row + 1], decoder.forced_tokens])
+        with_logits, with_queries = decoder.needs_logits(is_forced=True), decoder.attention is not None
+        for start in range(0, num_tokens, self._cache.max_rows):
+            tokens = inputs[start : min(start + self._cache.max_rows, num_tokens)]
+            decoder.record_forced(start, len(tokens), prefill(row, tokens, with_logits, with_queries))
 
     def begin_searches(self) -> None:
         """Move the requests whose prefix is decoded to their searches, in the same rows.
@@ -304,12 +358,13 @@ class Batch:
 
     def _advance_forced(self, group: SearchGroup, choice: Choice) -> list[Completion]:
         """Force the next tokens. A forced translation is complete after its last token; a prefix leads to a search."""
-        rows = group.live_rows
-        self._cache.previous_tokens[rows] = choice.tokens
-        if not choice.finished.any():
-            return []
+        self._cache.previous_tokens[group.live_rows] = choice.tokens
+        return self._end_forced(group, choice.finished.nonzero()[0].tolist())
+
+    def _end_forced(self, group: SearchGroup, finished: list[int]) -> list[Completion]:
+        """Complete the requests at these indices, or let their searches begin."""
         ended: list[Completion] = []
-        finished = choice.finished.nonzero()[0].tolist()
+        rows = group.live_rows
         for index in finished:
             request, decoder = group.requests[index], group.decoders[index]
             assert decoder is not None, "forced tokens need a decoder"
@@ -319,7 +374,8 @@ class Batch:
                 self._num_rows -= request.params.num_rows
             else:
                 self._prefixed.append(_Prefixed(request, decoder, int(rows[index, 0])))
-        group.remove(finished)
+        if finished:
+            group.remove(finished)
         return ended
 
     def _remove(self, group: SearchGroup, removed: list[int]) -> None:

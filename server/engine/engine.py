@@ -7,7 +7,7 @@ The life of a request:
    expired or was cancelled. More are admitted only when all requests encoded before have their rows.
 3. The encoder computes its cross keys and values, which wait in the engine until enough rows are free.
 4. `Batch` assigns one cache row to it, writes its cross keys and values there, and adds it to a search; from then on it
-   is one line in the arrays of that search. Forced tokens are decoded first.
+   is one line in the arrays of that search. Forced tokens are decoded first, at once where the runner can do that.
 5. Every step decodes one token for all live rows. A beam request spreads over its rows after its first step.
 6. Its search chooses tokens and parents; the cache moves rows accordingly. For a streaming request, `StreamTracker`
    reports the tokens that became final.
@@ -28,7 +28,7 @@ import numpy as np
 from server.engine.batch import Batch, SearchGroup, failed_completions, sorted_logit_rows
 from server.engine.decoding.search import SearchLimits
 from server.engine.kv_cache import CrossKeysValues
-from server.engine.model_runner import NO_ROWS, ModelRunner, StepOutputs
+from server.engine.model_runner import ModelRunner, StepOutputs
 from server.engine.scheduler import AdmissionSource
 from server.interface.request import Completion, FinishReason, Hypothesis, Request, SentenceParams, Timings
 
@@ -246,6 +246,8 @@ class Engine:
                 request.timings.assigned = now
                 self._without_token.append(request)
                 self._streams.add(request)
+            with self._runs:
+                ended += self._batch.prefill()
 
     def _embed(self, requests: list[Request], ended: list[Completion]) -> None:
         """Complete requests for embeddings: they need no rows."""
@@ -278,16 +280,12 @@ class Engine:
             started = self._clock()
             self._batch.close_holes()
             num_rows = self._runner.cache.num_live
-            with_options = [group for group in groups if group.num_decoders]
             num_candidates = max([group.search.num_graph_candidates for group in groups])
+            with_scores = any(group.num_replaced or group.search.needs_scores for group in groups)
+            logit_rows = sorted_logit_rows([group for group in groups if group.num_replaced])
+            with_queries = any(group.num_attending for group in groups)
             with self._runs:
-                if with_options:
-                    logit_rows = sorted_logit_rows(with_options)
-                    with_queries = any(group.needs_attention for group in with_options)
-                    candidates = self._runner.decode(num_rows, num_candidates, True, logit_rows, with_queries)
-                else:
-                    logit_rows, with_scores = NO_ROWS, any(group.search.needs_scores for group in groups)
-                    candidates = self._runner.decode(num_rows, num_candidates, with_scores)
+                candidates = self._runner.decode(num_rows, num_candidates, with_scores, logit_rows, with_queries)
             return _DecodedStep(groups, StepOutputs(candidates, logit_rows), num_rows, started)
         return None
 

@@ -84,6 +84,12 @@ class SourceRows:
             self.rows[destinations] = self.rows[sources]
         self._place(destinations)
 
+    def places_of(self, row: int, num_rows: int) -> NDArray[np.int32]:
+        """Return places for the first rows of a graph [num_rows] that all read the source of one row."""
+        rows_from_here = self.rows[row] - np.arange(num_rows, dtype=np.int32)
+        places: NDArray[np.int32] = self._lengths[row] + rows_from_here * SOURCE_PLACE_UNIT
+        return places
+
     def _place(self, rows: RowIndices | int) -> None:
         self.places[rows] = self._lengths[rows] + (self.rows[rows] - rows) * SOURCE_PLACE_UNIT
 
@@ -189,17 +195,23 @@ class KVCache:
 
     def _allocate(self, dtype: type[np.number], is_native: bool) -> None:
         shapes, planes = self.shapes, 2 * self.shapes.num_layers
+        rows = (planes, self.max_rows, shapes.num_heads, shapes.head_dim)
         # At distances of powers of two, all heads of all rows would share a few sets of the processor's caches and
         # evict each other; an odd number of positions spreads them.
-        positions = 0 if shapes.state_width else shapes.max_target_tokens | 1
-        rows = (planes, self.max_rows, shapes.num_heads, shapes.head_dim)
-        self.self_cache = lazy_cache(*rows, positions, dtype, is_native)
+        self._own_positions = 0 if shapes.state_width else shapes.max_target_tokens | 1
+        self.self_cache = lazy_cache(*rows, self._own_positions, dtype, is_native)
         self.states = np.zeros((shapes.num_layers, self.max_rows, 1, shapes.state_width), np.float32)
         self.cross_cache = lazy_cache(*rows, shapes.max_source_tokens | 1, dtype, is_native)
         last_dtype = np.float32 if dtype is np.int8 else dtype
         self.last_cross = np.zeros((planes, self.max_rows, 1, shapes.num_heads * shapes.head_dim), last_dtype)
         self._self_rows = RowCopier(blocks_of(self.self_cache, self._is_by_position))
         self._cross_rows = RowCopier(blocks_of(self.cross_cache, self._is_by_position))
+
+    def single_row(self) -> NDArray[np.number]:
+        """Return memory like that of `self_cache`, of one row."""
+        shapes = self.shapes
+        sizes = (2 * shapes.num_layers, 1, shapes.num_heads, shapes.head_dim, self._own_positions)
+        return lazy_cache(*sizes, self.self_cache.dtype.type, self._is_by_position)
 
     def declared(self, cache: NDArray[np.number], plane: int, num_rows: int) -> NDArray[np.number]:
         """Return the memory of the first rows of a plane of `self_cache` or `cross_cache`, whatever its order is.

@@ -49,6 +49,19 @@ def check_finite(logits: NDArray[np.floating]) -> None:
         raise NotFinite(f"the logits of {rows.size} of {len(logits)} rows are not finite")
 
 
+class Prefill(Protocol):
+    """Runs a row over several tokens at once, of a forced beginning."""
+
+    def __call__(self, row: int, tokens: NDArray[np.int32], with_logits: bool, with_queries: bool) -> Candidates:
+        """Run a row over `tokens`, as many steps would with each as the previous token, and with the same bits.
+
+        There are at most as many tokens as the cache has rows. Returns candidates with one row for each token, valid
+        until the next call: whole rows of logits with their normalizers, and the queries of cross-attention, as far as
+        they are requested. Adds the tokens to the row's past; the caller sets its previous token.
+        """
+        ...
+
+
 class ModelRunner(Protocol):
     """Runs a model for one engine. The engine assigns rows to requests; the runner computes."""
 
@@ -59,6 +72,11 @@ class ModelRunner(Protocol):
     """False if the model only embeds."""
     attention_scale: float
     """Factor of the products of cross-attention's queries and keys."""
+
+    @property
+    def prefill(self) -> Prefill | None:
+        """Run of several tokens of a row at once. None if every token needs a step of its own."""
+        ...
 
     @property
     def token_lists(self) -> TokenLists | None:

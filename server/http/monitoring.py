@@ -13,10 +13,13 @@ from server.http.state import ServerState, server_state
 health_router = APIRouter(prefix="/health", tags=["health"])
 
 
+Status = Literal["ok", "loading", "draining", "stuck", "no_engine"]
+
+
 class Health(BaseModel):
     """`status` is "ok" with 200, and the reason with 503."""
 
-    status: Literal["ok", "loading", "draining", "stuck", "no_engine"]
+    status: Status
 
 
 _RESPONSES: dict[int | str, dict[str, object]] = {503: {"model": Health, "description": "Not live or not ready."}}
@@ -26,10 +29,7 @@ _RESPONSES: dict[int | str, dict[str, object]] = {503: {"model": Health, "descri
 @health_router.get("/live", responses=_RESPONSES)
 async def live(response: Response, server: Annotated[ServerState, Depends(server_state)]) -> Health:
     """Return 503 if an engine with work, or a dead one, has sent no heartbeat for too long; restart the process."""
-    if _is_stuck(server):
-        response.status_code = 503
-        return Health(status="stuck")
-    return Health(status="ok")
+    return _health(response, "stuck" if _is_stuck(server) else "ok")
 
 
 @health_router.head("/ready", include_in_schema=False)
@@ -37,18 +37,17 @@ async def live(response: Response, server: Annotated[ServerState, Depends(server
 async def ready(response: Response, server: Annotated[ServerState, Depends(server_state)]) -> Health:
     """Return 200 if the models are loaded and warm, every model has an engine and the server is not shutting down."""
     if server.draining or any(engine.status().draining for engine in server.engines):
-        response.status_code = 503
-        return Health(status="draining")
+        return _health(response, "draining")
     if server.router is None:
-        response.status_code = 503
-        return Health(status="loading")
+        return _health(response, "loading")
     if _is_stuck(server):
-        response.status_code = 503
-        return Health(status="stuck")
-    if not all(engine.status().has_engine for engine in server.engines):
-        response.status_code = 503
-        return Health(status="no_engine")
-    return Health(status="ok")
+        return _health(response, "stuck")
+    return _health(response, "ok" if all(engine.status().has_engine for engine in server.engines) else "no_engine")
+
+
+def _health(response: Response, status: Status) -> Health:
+    response.status_code = 200 if status == "ok" else 503
+    return Health(status=status)
 
 
 def _is_stuck(server: ServerState) -> bool:

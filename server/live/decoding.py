@@ -11,26 +11,35 @@ from numpy.typing import NDArray
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Completion, Request, SentenceParams, Timings, Tokens
 from server.live.policies import Continuation
+from server.live.reading import UNSPACED, Mask, Reading, source_words
 from server.text.protection.word_alignment import Range
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.engine_requests import first_token
 from server.translation.pipeline import Pipeline
 from server.translation.types import TranslationRequest
 
-_UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
-_WORD = regex.compile(rf"{_UNSPACED}|(?:(?!{_UNSPACED})\S)+")
-_INSIDE_WORD = regex.compile(rf"(?!{_UNSPACED})[\w\p{{M}}]")
+_INSIDE_WORD = regex.compile(rf"(?!{UNSPACED})[\w\p{{M}}]")
 _MAX_TARGET_FACTOR, _SHORT_TARGET_TOKENS = 3, 20  # a longer continuation is a loop
 
 
-def source_words(text: str) -> list[Range]:
-    """Return the words of a source: between blanks, or single characters of scripts without blanks."""
-    return [match.span() for match in _WORD.finditer(text)]
+@dataclass(frozen=True, slots=True)
+class LiveSentence:
+    """A sentence of the text that is not settled. `start` and `end` are in that text; the end has the white space.
+
+    The translation goes on after the `prefix`. A `closed` sentence gets no further words.
+    """
+
+    text: str
+    start: int
+    end: int
+    reading: Reading
+    prefix: Tokens
+    closed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A continuation as text. Its tokens begin at the characters `starts` [num_tokens].
+    """A continuation as text. Its tokens begin at the characters `starts` [num_tokens], and `signs` are its masks.
 
     Another one can begin with `max_prefix` of its tokens.
     """
@@ -38,6 +47,7 @@ class Decoded:
     continuation: Continuation
     text: str
     starts: Sequence[int]
+    signs: Sequence[tuple[Range, Mask]]
     tokenizer: Tokenizer
     max_prefix: int
 
@@ -47,11 +57,13 @@ class Decoded:
         return self.text[:end].rstrip()
 
     def border(self, num_tokens: int, at_least: int) -> int:
-        """Return the largest number of tokens up to `num_tokens` behind which no word goes on; else `at_least`."""
+        """Return the largest number of tokens up to `num_tokens` that end no word or mask halfway; else `at_least`."""
         for count in range(min(num_tokens, len(self.starts), self.max_prefix), at_least, -1):
             position = self.starts[count] if count < len(self.starts) else len(self.text)
             around = self.text[max(position - 1, 0) : position + 1]
             if len(around) == 2 and all(map(_INSIDE_WORD.match, around)):
+                continue
+            if any(start < position < end for (start, end), _ in self.signs):
                 continue
             # A character of several tokens must be whole.
             if self.tokenizer.decode_beginning(self.continuation.tokens[:count]) == self.beginning(count):
@@ -82,16 +94,23 @@ class LiveModel:
         """Return whether the model takes a text."""
         return self.tokenizer.count_tokens(text) <= self._shapes.max_source_tokens
 
-    def request(self, text: str, prefix: Tokens) -> Request:
-        """Return the request for a sentence that goes on after these target tokens."""
-        source = self.tokenizer.encode(text, self.target, self.source)
+    def read(self, text: str, held: Sequence[Mask] = ()) -> Reading:
+        """Return a sentence as the model reads it; `held` are masks that its translation begins with."""
+        reading = Reading.of(text, self.pipeline.masked_spans(text), self.pipeline.masks, held)
+        return reading if self.fits(reading.text) else Reading.of(text, (), (), held)
+
+    def request(self, sentence: LiveSentence) -> Request:
+        """Return the request for a sentence."""
+        prefix = sentence.prefix
+        source = self.tokenizer.encode(sentence.reading.text, self.target, self.source)
         left = max(_MAX_TARGET_FACTOR * len(source), _SHORT_TARGET_TOKENS) - len(prefix)
         limit = max(min(left, self._shapes.max_target_tokens - len(prefix)), 1)
         params = _continued(self._params, prefix, limit)
         return Request(source, params, Timings(arrived=0.0), accepted_earlier=True, cacheable=False)
 
-    def decoded(self, text: str, completion: Completion) -> Decoded:
+    def decoded(self, reading: Reading, completion: Completion) -> Decoded:
         """Return the continuation of a sentence."""
+        text = reading.text
         hypothesis = completion.hypotheses[0]
         tokens = tuple(hypothesis.token_ids)
         target = self.tokenizer.decode(tokens)
@@ -103,7 +122,8 @@ class LiveModel:
         starts = [start for start, _ in spans]
         words = [start for start, _ in source_words(target)]
         counts = np.searchsorted(words, [max(end, start + 1) for start, end in spans], side="left").tolist()
-        return Decoded(Continuation(tokens, attended, counts), target, starts, self.tokenizer, self._max_prefix)
+        continuation, signs = Continuation(tokens, attended, counts), list(reading.signs_in(target))
+        return Decoded(continuation, target, starts, signs, self.tokenizer, self._max_prefix)
 
 
 @lru_cache(maxsize=4096)

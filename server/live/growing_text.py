@@ -1,13 +1,15 @@
 """A text that is still growing, and its translation: what is committed, and what may follow."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
 from server.interface.errors import EngineFailed, InvalidRequest
 from server.interface.request import Tokens
-from server.live.decoding import Decoded, LiveModel, source_words
+from server.live.decoding import Decoded, LiveModel, LiveSentence
 from server.live.policies import Policy
+from server.live.reading import Mask
 from server.text.joining import between
 from server.text.protection.word_alignment import Range
 from server.text.segmentation.sentences import divided, sentences
@@ -32,25 +34,6 @@ class Update:
     read: int
 
 
-@dataclass(frozen=True, slots=True)
-class LiveSentence:
-    """A sentence of the text that is not settled. `start` and `end` are in that text; the end has the white space.
-
-    The translation goes on after the `prefix`. A `closed` sentence gets no further words.
-    """
-
-    text: str
-    start: int
-    end: int
-    prefix: Tokens
-    closed: bool
-
-    @property
-    def has_words(self) -> bool:
-        """Whether there is anything to translate."""
-        return any(map(str.isalpha, self.text))
-
-
 class GrowingText:
     """The source of one session from its first open sentence on, and what of its translation is committed.
 
@@ -65,7 +48,9 @@ class GrowingText:
         self._policy = policy
         self._num_final = 0  # characters of the text that are final
         self._prefix: Tokens = ()  # of the first sentence
-        self._shown = ""
+        self._shown = ""  # its text, with masks
+        self._held: tuple[Mask, ...] = ()  # those masks
+        self._written = ""  # what was committed of the first sentence: the same with the spans
         self._before: Decoded | None = None
         self._gap = ""  # white space behind the sentence before
         self._last = ""  # translation of the sentence before
@@ -93,9 +78,9 @@ class GrowingText:
 
     def continue_with(self, model: LiveModel) -> None:
         """Go on with another model, which is given the committed text as its own tokens."""
-        self._prefix = tuple(model.tokenizer.encode_target(self._shown)) if self._shown else ()
+        self._prefix = tuple(model.tokenizer.encode_target(self._written)) if self._written else ()
         self._shown = model.tokenizer.decode(self._prefix)
-        self._before = None
+        self._held, self._before = (), None
 
     def sentences(self, model: LiveModel) -> list[LiveSentence]:
         """Return the sentences that are not settled, the last of which may be open."""
@@ -113,8 +98,9 @@ class GrowingText:
                 is_last = index == len(segments) - 1
                 closed = is_final or not is_last or self._has_ended(segment.text, segment.after)
                 if segment.text:
-                    prefix = () if found else self._prefix
-                    found.append(LiveSentence(segment.text, start, position, prefix, closed))
+                    prefix, held = ((), ()) if found else (self._prefix, self._held)
+                    reading = model.read(segment.text, held)
+                    found.append(LiveSentence(segment.text, start, position, reading, prefix, closed))
         return found
 
     def _has_ended(self, text: str, after: str) -> bool:
@@ -141,12 +127,13 @@ class GrowingText:
                     draft = self._take_open(pieces, sentence, decoded, num_same)
                 break
             if decoded is not None:
-                self._commit(pieces, decoded.text, _resting(sentence, decoded, len(decoded.starts)))
+                self._commit(pieces, sentence, decoded.text, _resting(sentence, decoded, len(decoded.starts)))
+                self._commit_lost(pieces, sentence, decoded)
             elif not self._shown:  # else a revision has removed the words
-                self._commit(pieces, sentence.text, (sentence.start, sentence.start + len(sentence.text)))
+                self._write(pieces, sentence.text, (sentence.start, sentence.start + len(sentence.text)))
             self._gap = then[sentence.start + len(sentence.text) : sentence.end]
-            self._last = self._shown or self._last
-            self._prefix, self._shown, self._before = (), "", None
+            self._last = self._written or self._last
+            self._prefix, self._shown, self._held, self._written, self._before = (), "", (), "", None
             num_settled = sentence.end
         self.settled += num_settled
         self.text = self.text[num_settled:]
@@ -157,28 +144,49 @@ class GrowingText:
 
     def _take_open(self, pieces: list[Piece], sentence: LiveSentence, decoded: Decoded, num_same: int) -> str:
         """Commit the beginning of an open sentence, and return the draft of its rest."""
-        num_words = sum(sentence.start + end <= num_same for _, end in source_words(sentence.text))
+        # The last word may go on until something is behind it.
+        num_words = sum(sentence.start + end < num_same for _, end in sentence.reading.words)
         continuation, num_before = decoded.continuation, len(sentence.prefix)
         before = None if self._before is None else self._before.continuation
-        num_final = decoded.border(self._policy.num_final(continuation, num_words, before), num_before)
+        num_final = self._policy.num_final(continuation, num_words, before)
+        of_known_words = takewhile(lambda word: word < num_words, continuation.attended[num_before:])
+        num_final = min(num_final, num_before + sum(1 for _ in of_known_words))
+        for (place, _), mask in decoded.signs:
+            if place >= len(self._shown) and sentence.start + mask.end >= num_same:
+                num_final = min(num_final, bisect_left(decoded.starts, place))
+        num_final = decoded.border(num_final, num_before)
         if num_final > num_before:
-            self._commit(pieces, decoded.beginning(num_final), _resting(sentence, decoded, num_final))
+            self._commit(pieces, sentence, decoded.beginning(num_final), _resting(sentence, decoded, num_final))
             self._prefix = continuation.tokens[:num_final]
         self._before = decoded
-        return (self._lead if not self._shown else "") + decoded.text[len(self._shown) :]
+        draft = sentence.reading.restored(decoded.text[len(self._shown) :])
+        return (self._lead if not self._written else "") + draft
 
-    def _commit(self, pieces: list[Piece], text: str, resting: Range) -> None:
-        """Commit the rest of a text that begins with what is shown."""
+    def _commit(self, pieces: list[Piece], sentence: LiveSentence, text: str, resting: Range) -> None:
+        """Commit the rest of a text with masks that begins with what is shown."""
         if not text.startswith(self._shown):
             raise EngineFailed("translations of this model cannot be continued: later tokens change earlier text")
-        if added := text[len(self._shown) :]:
-            pieces.append(Piece(self._lead * (not self._shown) + added, *resting))
+        self._write(pieces, sentence.reading.restored(text[len(self._shown) :]), resting)
         self._shown = text
+        self._held = tuple(each for each in sentence.reading.masks if each.sign in text)
+
+    def _commit_lost(self, pieces: list[Piece], sentence: LiveSentence, decoded: Decoded) -> None:
+        """Commit the spans that the translation of a closed sentence lacks, behind it."""
+        written = [mask.sign for _, mask in decoded.signs]
+        for mask in sentence.reading.masks:
+            if mask.end and mask.sign not in written:
+                end = sentence.start + mask.end
+                self._write(pieces, f" {mask.text}", (end - len(mask.text), end))
+
+    def _write(self, pieces: list[Piece], text: str, resting: Range) -> None:
+        if text:
+            pieces.append(Piece(self._lead * (not self._written) + text, *resting))
+        self._written += text
 
 
 def _resting(sentence: LiveSentence, decoded: Decoded, num_tokens: int) -> Range:
     """Return the source words that the tokens after the prefix attend to, from the first to the last."""
-    words = source_words(sentence.text)
+    words = sentence.reading.words
     attended = decoded.continuation.attended[len(sentence.prefix) : num_tokens] or [0, len(words) - 1]
     return sentence.start + words[min(attended)][0], sentence.start + words[max(attended)][1]
 

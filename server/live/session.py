@@ -7,13 +7,13 @@ import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from server.interface.engine_client import EngineClient
 from server.interface.errors import EngineFailed, InvalidRequest, KvasirError, NotFound, QueueFull, TryLater
-from server.live.decoding import Decoded, LiveModel
-from server.live.growing_text import GrowingText, LiveSentence, Update
+from server.live.decoding import Decoded, LiveModel, LiveSentence
+from server.live.growing_text import GrowingText, Update
 from server.live.policies import DEFAULT_POLICY, policy_of
 from server.translation.execution import NO_DEADLINE
 from server.translation.pipeline import Pipeline
@@ -193,20 +193,16 @@ class LiveSession:
         """Decode the sentences that were not decoded as they are in the last round."""
         known: dict[LiveSentence, Decoded | None] = {}
         for sentence in sentences:
-            as_open = LiveSentence(sentence.text, sentence.start, sentence.end, sentence.prefix, closed=False)
-            if not sentence.has_words:
+            as_open = replace(sentence, closed=False)
+            if not sentence.reading.has_words:
                 known[sentence] = None
             elif (decoded := self._decoded.get(sentence) or self._decoded.get(as_open)) is not None:
                 known[sentence] = decoded
-        requests = {
-            sentence: self._model.request(sentence.text, sentence.prefix)
-            for sentence in sentences
-            if sentence not in known
-        }
+        requests = {sentence: self._model.request(sentence) for sentence in sentences if sentence not in known}
         submission = Submission(engine, NO_DEADLINE, NO_DEADLINE.clock(), accepted_earlier=True)
         completions = await submission.submit(list(requests.values()))
         for sentence, request in requests.items():
-            known[sentence] = self._model.decoded(sentence.text, completions[request.id])
+            known[sentence] = self._model.decoded(sentence.reading, completions[request.id])
         self._decoded = known
 
     async def _publish_update(self, update: Update) -> None:
@@ -239,15 +235,15 @@ class LiveSession:
             if not unread:
                 yield position, {}
                 continue
-            position = unread[-1][0]
-            pieces = [piece for _, event in unread for piece in _pieces(event)]
-            if any("committed" in event for _, event in unread):
+            committed = [(number, event) for number, event in unread if "committed" in event]
+            if committed:
+                position = committed[-1][0]
+                pieces = [piece for _, event in committed for piece in _pieces(event)]
                 yield position, {"committed": pieces, **self._latest}
-            for _, event in unread:
-                if "committed" not in event:
-                    yield position, event
-                    if "end" in event:
-                        return
+            for position, event in unread[len(committed) :]:  # nothing is committed after an error or the end
+                yield position, event
+                if "end" in event:
+                    return
 
 
 def committed_text(event: Event) -> str:

@@ -1,9 +1,10 @@
 """Files of translation memories: TMX 1.4b, TSV and PO, read segment by segment and written."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TextIO
+from typing import NoReturn, TextIO
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
@@ -14,11 +15,14 @@ from server.documents.input.safe_xml import check_prolog, fit_for_xml
 from server.interface.errors import InvalidDocument
 from server.memory.store import Memory, Pair, Segment
 from server.text.language_tags import primary_language
+from server.text.spans import SpanKind, find_spans
 
 FORMATS = ("tmx", "tsv", "po")
 _PROLOG_BYTES = 1_000_000
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+_ANY_LANGUAGE = "*all*"  # of units whose variants are all sources
 _CODES = ("bpt", "ept", "it", "ph", "ut")  # hold markup of the program that wrote the file, not text
+_BREAKING_CODES = ("ph", "ut")  # the others begin or end a format, perhaps within a word
 _TIME = "%Y%m%dT%H%M%SZ"
 _BREAKS = re.compile(r"[\t\r\n]+")
 
@@ -30,8 +34,19 @@ def check_file(path: Path, name: str) -> None:
         with path.open("rb") as file:
             check_prolog(file.read(_PROLOG_BYTES), name, allow_doctype=True)
             file.seek(0)
+            parser = expat.ParserCreate()
+
+            def reject_entity(entity: str, _is_parameter: bool) -> NoReturn:
+                raise InvalidDocument(f"{name}, line {parser.CurrentLineNumber}: the entity {entity!r} is unknown")
+
+            def check_root(root: str, _attributes: Mapping[str, str]) -> None:
+                if root.rpartition(":")[2] != "tmx":
+                    raise InvalidDocument(f"{name} is no translation memory: its root is <{root[:60]}>, not <tmx>")
+                parser.StartElementHandler = None
+
+            parser.SkippedEntityHandler, parser.StartElementHandler = reject_entity, check_root
             try:
-                expat.ParserCreate().ParseFile(file)
+                parser.ParseFile(file)
             except expat.ExpatError as error:
                 raise InvalidDocument(f"{name} is not well-formed XML: {error}") from error
     elif kind == "tsv":
@@ -53,19 +68,18 @@ def languages_of(path: Path, name: str) -> tuple[str | None, str | None]:
     """Return the source and the target language that a file declares; None for what it leaves open."""
     kind = kind_of(name)
     if kind == "tmx":
-        source = next((pair_source for pair_source, _ in _tmx(path, None)), None)
-        return source, None
+        return next((source for source, _ in _tmx(path, name, None, None)), None), None
     return None, (_catalogue(path, name).metadata.get("Language") or None) if kind == "po" else None
 
 
 def read_pairs(path: Path, name: str, source: str | None, target: str | None) -> Iterator[Pair | None]:
     """Yield the pairs of a file that was checked; None for an entry without a source or a translation.
 
-    `source` and `target` are the languages of files that do not name them; of TMX, `source` overrides the header's.
+    `source` and `target` are the languages of files that do not name them; those that are wanted of TMX.
     """
     kind = kind_of(name)
     if kind == "tmx":
-        for _, pair in _tmx(path, source):
+        for _, pair in _tmx(path, name, source, target):
             yield pair
     elif kind == "tsv":
         for fields in _tsv_lines(path, name):
@@ -116,46 +130,97 @@ def _xml(text: str) -> str:
     return escape(fit_for_xml(text))
 
 
-def _tmx(path: Path, source: str | None) -> Iterator[tuple[str, Pair | None]]:
-    """Yield the source language and a pair for each translation of a unit; None for a unit without one."""
+def _tmx(path: Path, name: str, source: str | None, target: str | None) -> Iterator[tuple[str, Pair | None]]:
+    """Yield the source language and a pair for each translation of a unit; None for a unit without one.
+
+    Without a `source`, the header's is that of all units, or the first unit's.
+    """
     with path.open("rb") as file:
         events = etree.iterparse(
-            file, events=("start", "end"), tag=("header", "tu"), resolve_entities=False, no_network=True, load_dtd=False
-        )
-        for event, element in events:
-            if element.tag == "header":
-                source = source or element.get("srclang")
-            elif event == "end":
-                yield from _pairs_of(element, element.get("srclang") or source or "*all*")
+            file, tag=("{*}header", "{*}tu"), resolve_entities=False, no_network=True, load_dtd=False,
+            remove_comments=True, remove_pis=True,
+        )  # fmt: skip
+        try:
+            for _, element in events:
+                if element.tag.endswith("header"):
+                    source = source or _language(element.get("srclang"))
+                    continue
+                variants = list(_variants(element))
+                source = source or _language(element.get("srclang")) or next((tag for tag, *_ in variants), None)
+                for pair in _pairs_of(element, variants, source, target):
+                    yield source or "", pair
                 element.clear()
                 while (before := element.getprevious()) is not None and (parent := before.getparent()) is not None:
                     parent.remove(before)  # the tree would grow with the file
+        except etree.XMLSyntaxError as error:
+            raise InvalidDocument(f"{name} is too complex: {error.msg}") from error
 
 
-def _pairs_of(unit: etree._Element, language: str) -> Iterator[tuple[str, Pair | None]]:
-    variants = [(each.get(_LANGUAGE) or each.get("lang") or "", each.find("seg")) for each in unit.findall("tuv")]
-    texts = [(tag, _text(segment).strip()) for tag, segment in variants if segment is not None and tag]
-    first = next((each for each in texts if language == "*all*" or _is_same(each[0], language)), None)
-    if first is None or len(texts) == 1:
-        yield language, None
+def _language(declared: str | None) -> str | None:
+    return None if declared is None or declared.lower() == _ANY_LANGUAGE else declared
+
+
+def _variants(unit: etree._Element) -> Iterator[tuple[str, str, Mapping[str, str]]]:
+    """Yield the language and the text of each variant of a unit, and the attributes of both."""
+    for each in unit.iterfind("{*}tuv"):
+        tag, segment = each.get(_LANGUAGE) or each.get("lang"), each.find("{*}seg")
+        if tag and segment is not None:
+            facts = {str(name): str(value) for name, value in (*unit.items(), *each.items())}
+            yield tag, _text(segment).strip(), facts
+
+
+def _pairs_of(
+    unit: etree._Element, variants: Sequence[tuple[str, str, Mapping[str, str]]], source: str | None, target: str | None
+) -> Iterator[Pair | None]:
+    tags = [tag for tag, *_ in variants]
+    first = _nearest(source, tags)
+    others = [tag for tag in tags if tag != first]
+    wanted = others if target is None else [_nearest(target, others)]
+    found = [each for each in variants if each[0] in wanted]
+    if first is None or not found:
+        yield None
         return
-    context = next((prop.text for prop in unit.findall("prop") if "context" in (prop.get("type") or "")), None)
-    for each in texts:
-        if each is not first:
-            yield first[0], Pair(first[1], each[0], each[1], context)
+    text = variants[tags.index(first)][1]
+    context = next((prop.text for prop in unit.iterfind("{*}prop") if "context" in (prop.get("type") or "")), None)
+    for tag, translation, facts in found:
+        author = facts.get("changeid") or facts.get("creationid")
+        created, changed = _time(facts.get("creationdate")), _time(facts.get("changedate"))
+        yield Pair(text, target or tag, translation, context, author, created or changed, changed or created)
 
 
-def _is_same(tag: str, other: str) -> bool:
-    return tag.lower() == other.lower() or primary_language(tag) == primary_language(other)
+def _nearest(language: str | None, tags: Sequence[str]) -> str | None:
+    """Return the tag of this language, else the first of another region."""
+    same = [tag for tag in tags if primary_language(tag) == primary_language(language or "")]
+    return min(same, key=lambda tag: tag.lower() != (language or "").lower(), default=None)
+
+
+def _time(written: str | None) -> datetime | None:
+    try:
+        return None if written is None else datetime.strptime(written, _TIME).replace(tzinfo=UTC)
+    except ValueError:
+        return None
 
 
 def _text(element: etree._Element) -> str:
-    parts = [element.text or ""]
+    """Return the text of a segment without its codes, apart from placeholders, which a translation must have."""
+    text = element.text or ""
     for child in element:
-        if child.tag not in _CODES and isinstance(child.tag, str):
-            parts.append(_text(child))
-        parts.append(child.tail or "")
-    return "".join(parts)
+        following = child.tail or ""
+        code = str(child.tag).rpartition("}")[2]
+        if code not in _CODES:
+            text += _text(child)
+        elif _is_placeholder(content := child.text or ""):
+            text += content
+        elif code in _BREAKING_CODES and text[-1:].isalnum() and following[:1].isalnum():
+            text += " "  # a break or a picture stands between two words
+        text += following
+    return text
+
+
+def _is_placeholder(content: str) -> bool:
+    """Return whether a code is a variable such as {name} or %s, not a tag."""
+    spans = [] if content.startswith("<") else find_spans(content)
+    return [(each.start, each.end, each.kind) for each in spans] == [(0, len(content), SpanKind.PLACEHOLDER)]
 
 
 def _tsv_lines(path: Path, name: str) -> Iterator[list[str] | None]:

@@ -27,7 +27,7 @@ from server.memory.store import Memory, MemoryStore, Quota, Segment, problem_of
 
 UPLOAD_SECONDS = 3600  # from the creation of an import to the end of its upload
 _KEPT_SECONDS = 86_400  # exported files, and what is known about jobs
-_BATCH = 2000
+_BATCH = 8000  # 0.3 seconds in which nobody else writes; a quarter of it takes 1.5 times the time in all
 _POLL_SECONDS = 0.1
 _MAX_STARTS = 3  # without progress
 _MAX_MEMORY_BYTES = 2_000_000_000
@@ -55,10 +55,14 @@ class Job:
 
 
 class Jobs:
-    """The jobs of one store, and their files, which are in a folder next to the store's."""
+    """The jobs of one store, and their files, which are in a folder next to the store's.
 
-    def __init__(self, store: MemoryStore) -> None:
+    Imports write so many segments at once.
+    """
+
+    def __init__(self, store: MemoryStore, batch: int = _BATCH) -> None:
         self._store = store
+        self._batch = batch
         self._folder = store.path.with_name(f"{store.path.name}-files")
         self._folder.mkdir(mode=0o700, exist_ok=True)
 
@@ -115,7 +119,10 @@ class Jobs:
         self._update(job, status="downloaded")
 
     def run(self) -> None:
-        """Do all jobs that wait, in the calling process; another one may be doing them already."""
+        """Do all jobs that wait, in the calling process, and free the space of deleted memories.
+
+        Another process may be doing that already.
+        """
         with (self._folder / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -135,11 +142,12 @@ class Jobs:
                     (self._import if job.operation == "import" else self._export)(job)
                 except (KvasirError, OSError, MemoryError) as error:
                     self._fail(job, error)
+            self._store.purge()
 
     @property
     def has_work(self) -> bool:
-        """Whether jobs wait."""
-        return self._next() is not None
+        """Whether jobs wait, or segments of deleted memories."""
+        return self._next() is not None or self._store.has_deleted
 
     def _import(self, job: Job) -> None:
         path = self.path(job)
@@ -160,15 +168,17 @@ class Jobs:
             memory = self._store.incomplete(job.memory or "")
         entries = islice(read_pairs(path, job.name, source or memory.source, target), job.position, None)
         parent = os.getppid()
-        while batch := list(islice(entries, _BATCH)):
+        self._store.write_in_bulk(is_on=True)
+        while batch := list(islice(entries, self._batch)):
             valid = [pair for pair in batch if pair is not None and problem_of(pair) is None]
             with self._store.transaction():
-                self._store.add(memory, valid, str(job.options.get("author") or job.owner) or None)
+                self._store.add(memory, valid, job.owner or None)
                 job = self._update(
                     job, position=job.position + len(batch), skipped=job.skipped + len(batch) - len(valid), starts=0
                 )
             if os.getppid() != parent:
                 sys.exit("the server ended")  # its successor goes on
+        self._store.write_in_bulk(is_on=False)
         with self._store.transaction():
             self._store.complete(memory)
             self._update(job, status="completed")
@@ -312,10 +322,11 @@ def main() -> None:
     parser.add_argument("path", type=Path)
     parser.add_argument("max_segments", type=int)
     parser.add_argument("max_bytes", type=int)
+    parser.add_argument("--batch", type=int, default=_BATCH)
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
     os.nice(5)
-    Jobs(MemoryStore(options.path, Quota(options.max_segments, options.max_bytes))).run()
+    Jobs(MemoryStore(options.path, Quota(options.max_segments, options.max_bytes)), options.batch).run()
 
 
 if __name__ == "__main__":

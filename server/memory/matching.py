@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import regex
 from rapidfuzz.distance import Levenshtein
 
-from server.text.number_forms import forms
+from server.text.number_forms import forms, plural_category
 from server.text.readers.units import OBJECT
 from server.text.spans import SpanKind, find_spans
 
@@ -92,8 +92,10 @@ def exchanged(new: Folded, stored: Folded, translation: str, source_language: st
     """Return a stored translation with the variables of another sentence that is equal without them.
 
     None where it is ambiguous what to replace: a variable that changed must be in the translation as often as in the
-    stored sentence, in a form that stands for no other one.
+    stored sentence, in a form that stands for no other one, and not in front of a word that counts otherwise then.
     """
+    if len(stored.variables) != len(new.variables):  # one of them has `OBJECT` itself
+        return None
     changes = dict(zip(stored.variables, new.variables, strict=True))
     if any(changes[old] != other for old, other in zip(stored.variables, new.variables, strict=True)):
         return None
@@ -101,10 +103,15 @@ def exchanged(new: Folded, stored: Folded, translation: str, source_language: st
         return translation
     places = _variables(translation)
     edits: dict[Range, str] = {}
-    for old, other in changes.items():
-        spellings = _spellings(old, other, source_language, target_language)
+    for old, new_one in changes.items():
+        spellings = _spellings(old, new_one, source_language, target_language)
         found = [place for place in places if translation[slice(*place)] in spellings]
         if len(found) != stored.variables.count(old) or any(place in edits for place in found):
+            return None
+        is_same_plural = _plural(old, source_language, target_language) == _plural(
+            new_one, source_language, target_language
+        )
+        if not is_same_plural and any(_counts(translation[end:], stored.text) for _, end in found):
             return None
         edits |= {place: spellings[translation[slice(*place)]] for place in found}
     parts: list[str] = []
@@ -123,6 +130,17 @@ def _spellings(old: str, new: str, source_language: str, target_language: str) -
     localized = forms(new, source_language, target_language)[1:2] or (new,)
     copied = new if old.isdecimal() == new.isdecimal() else localized[0]
     return {**dict.fromkeys(forms(old, source_language, target_language), localized[0]), old: copied}
+
+
+def _plural(variable: str, source_language: str, target_language: str) -> str | None:
+    """Return the plural category of a number, "" for other variables; numbers in text are likely to be counted."""
+    return plural_category(variable, source_language, target_language) if _NUMBER.fullmatch(variable) else ""
+
+
+def _counts(following: str, source: str) -> bool:
+    """Return whether a number in front of a text counts its first word, unless this is a unit: as in the source."""
+    word = _WORD.match(following.lstrip())
+    return word is not None and word[0] not in _WORD.findall(source)
 
 
 def _variables(text: str) -> list[Range]:

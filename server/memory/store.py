@@ -5,13 +5,14 @@ of words: a sentence of n words that differs in k of them still has n - k, two o
 """
 
 import json
+import re
 import sqlite3
 import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -38,20 +39,28 @@ _MAX_CANDIDATES = 200
 _MAX_READ = 2000  # entries of the index, unless the rarest word has more: it takes about a millisecond
 _MAX_FIRST = 2  # words of which a match must have one
 _MAX_EQUAL = 20  # segments that differ in variables only, of which one must fit
+_SAFE = ("synchronous = FULL", "cache_size = -4000", "wal_autocheckpoint = 1000")
+_BULK = ("synchronous = NORMAL", "cache_size = -64000", "wal_autocheckpoint = 10000")
 _KEPT_FREQUENCIES = 20_000
+_PURGED = 4000  # segments at once, in some 50 ms
+_PURGE_PAUSE_SECONDS = 0.02  # SQLite gives a lock to who asks for it, not to who waits
 _BUSY_SECONDS = 10.0
 _DEFAULTS_SECONDS = 1.0  # until a change of another process takes effect
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS memories (
     id INTEGER PRIMARY KEY AUTOINCREMENT, public TEXT NOT NULL UNIQUE, name TEXT NOT NULL, source TEXT NOT NULL,
-    targets TEXT NOT NULL, owner TEXT NOT NULL, is_default INTEGER NOT NULL DEFAULT 0,
-    is_complete INTEGER NOT NULL DEFAULT 1, segments INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0,
+    targets TEXT NOT NULL, owner TEXT NOT NULL, is_complete INTEGER NOT NULL DEFAULT 1,
+    segments INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0,
     created INTEGER NOT NULL, changed INTEGER NOT NULL
 );
+CREATE TABLE IF NOT EXISTS defaults (  -- keys that use a memory for every request
+    memory INTEGER NOT NULL REFERENCES memories (id) ON DELETE CASCADE, key TEXT NOT NULL, PRIMARY KEY (memory, key)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS shares (
     memory INTEGER NOT NULL REFERENCES memories (id) ON DELETE CASCADE, key TEXT NOT NULL, PRIMARY KEY (memory, key)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS deleted_memories (id INTEGER PRIMARY KEY);  -- whose segments are still to be deleted
 CREATE TABLE IF NOT EXISTS segments (
     id INTEGER PRIMARY KEY, memory INTEGER NOT NULL, fold INTEGER NOT NULL, key INTEGER NOT NULL,
     language TEXT NOT NULL, source TEXT NOT NULL, words TEXT NOT NULL, target TEXT NOT NULL, context TEXT,
@@ -74,6 +83,7 @@ CREATE TABLE IF NOT EXISTS jobs (
     created INTEGER NOT NULL, changed INTEGER NOT NULL
 );
 """
+_BREAKS = re.compile(r"\s*[\r\n]\s*")
 _READABLE = (
     "is_complete AND (owner IN ('', :viewer) OR EXISTS "
     "(SELECT 1 FROM shares WHERE memory = memories.id AND key IN (:viewer, '*')))"
@@ -82,7 +92,8 @@ _WRITABLE = (
     "is_complete AND (owner = :viewer OR EXISTS (SELECT 1 FROM shares WHERE memory = memories.id AND key = :viewer))"
 )
 _OWNED = "is_complete AND owner = :viewer"
-_MEMORY = "id, public, name, source, targets, owner, is_default, segments, created, changed"
+_IS_DEFAULT = "EXISTS (SELECT 1 FROM defaults WHERE memory = memories.id AND key = :viewer)"
+_MEMORY = f"id, public, name, source, targets, owner, {_IS_DEFAULT}, segments, created, changed"
 _SEGMENT = "id, language, source, target, context, created, changed, author"
 _BYTES = "length(CAST(source AS BLOB)) + length(CAST(target AS BLOB))"
 _SIZE = f"SELECT coalesce(sum({_BYTES}), 0) FROM segments WHERE memory = ?"
@@ -90,7 +101,7 @@ _PUT = (
     "INSERT INTO segments (memory, fold, key, language, source, words, target, context, created, changed, author) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (memory, fold, key, language) DO UPDATE SET "
     "target = excluded.target, context = coalesce(excluded.context, context), changed = excluded.changed, "
-    "author = excluded.author"
+    "author = excluded.author WHERE excluded.changed >= changed"
 )
 
 
@@ -123,22 +134,24 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A source sentence and its approved translation."""
+    """A source sentence and its approved translation. `author` is the API key or the person that changed it last."""
 
     source: str
     language: str
     target: str
     context: str | None = None
+    author: str | None = None
+    created: datetime | None = None
+    changed: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Segment(Pair):
-    """A stored pair. `author` is the API key that changed it last, or whom the imported file names."""
+    """A stored pair."""
 
-    id: int = 0
     created: datetime = _EPOCH
     changed: datetime = _EPOCH
-    author: str | None = None
+    id: int = 0
 
 
 class MemoryStore:
@@ -159,7 +172,7 @@ class MemoryStore:
         self._opened: list[sqlite3.Connection] = []
         self._frequencies: LRUCache[str, int] = LRUCache(_KEPT_FREQUENCIES)
         self._frequency_lock = threading.Lock()
-        self._defaults: list[tuple[Memory, frozenset[str]]] = []
+        self._defaults: dict[str, tuple[Memory, ...]] = {}  # by viewer
         self._defaults_until = 0.0
         try:
             self._database = self._connect()
@@ -191,9 +204,10 @@ class MemoryStore:
                 raise InvalidRequest(f"there are {count} of {_MAX_MEMORIES} translation memories; delete some")
             row = database.execute(
                 "INSERT INTO memories (public, name, source, targets, owner, is_complete, created, changed) "
-                f"VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING {_MEMORY}",
-                (public, name, source, json.dumps(targets), owner, is_complete, now, now),
-            ).fetchone()
+                f"VALUES (:public, :name, :source, :targets, :viewer, :is_complete, :now, :now) RETURNING {_MEMORY}",
+                {"public": public, "name": name, "source": source, "targets": json.dumps(targets), "viewer": owner,
+                 "is_complete": is_complete, "now": now},
+            ).fetchone()  # fmt: skip
         return _memory(row)
 
     def memories(self, viewer: str, offset: int, limit: int) -> tuple[list[Memory], int]:
@@ -218,28 +232,33 @@ class MemoryStore:
         is_default: bool | None = None,
         shared_with: Sequence[str] | None = None,
     ) -> Memory:
-        """Rename a memory of this owner, use it for all requests of its viewers or not, or share it with other keys."""
+        """Rename or share a memory of this owner, or use any memory for all requests of this viewer."""
         with self.transaction() as database:
-            memory = self._found(database, _OWNED, viewer, public)
-            if name is not None and not 0 < len(name.strip()) <= len(name) <= MAX_NAME_CHARACTERS:
-                raise InvalidRequest(f"the name must have 1 to {MAX_NAME_CHARACTERS} characters. Given: {len(name)}")
-            database.execute(
-                "UPDATE memories SET name = coalesce(?, name), is_default = coalesce(?, is_default) WHERE id = ?",
-                (name, is_default, memory.number),
-            )
+            owns = name is not None or shared_with is not None
+            memory = self._found(database, _OWNED if owns else _READABLE, viewer, public)
+            if name is not None:
+                if not 0 < len(name.strip()) <= len(name) <= MAX_NAME_CHARACTERS:
+                    raise InvalidRequest(
+                        f"the name must have 1 to {MAX_NAME_CHARACTERS} characters. Given: {len(name)}"
+                    )
+                database.execute("UPDATE memories SET name = ? WHERE id = ?", (name, memory.number))
             if shared_with is not None:
                 database.execute("DELETE FROM shares WHERE memory = ?", (memory.number,))
                 rows = [(memory.number, key) for key in dict.fromkeys(shared_with)]
                 database.executemany("INSERT INTO shares VALUES (?, ?)", rows)
+            if is_default is not None:
+                add_or_remove = "INSERT OR IGNORE INTO defaults VALUES (?, ?)"
+                if not is_default:
+                    add_or_remove = "DELETE FROM defaults WHERE memory = ? AND key = ?"
+                database.execute(add_or_remove, (memory.number, viewer))
             self._defaults_until = 0.0
-            return self._found(database, _OWNED, viewer, public)
+            return self._found(database, _READABLE, viewer, public)
 
     def delete(self, viewer: str, public: str) -> None:
-        """Delete a memory of this owner."""
+        """Delete a memory of this owner. It is gone at once; `purge` frees its space."""
         with self.transaction() as database:
             memory = self._found(database, _OWNED, viewer, public)
-            database.execute("DELETE FROM segments WHERE memory = ?", (memory.number,))
-            database.execute("DELETE FROM memories WHERE id = ?", (memory.number,))
+            self.discard(memory.id)
             self._defaults_until = 0.0
 
     # Segments
@@ -299,16 +318,22 @@ class MemoryStore:
             self._count(database, memory, -1, -row[0], ())
 
     def add(self, memory: Memory, pairs: Iterable[Pair], author: str | None = None) -> None:
-        """Add or replace valid pairs within a transaction of the caller. Raises `InvalidRequest` beyond a quota."""
+        """Add or replace valid pairs within a transaction of the caller. Raises `InvalidRequest` beyond a quota.
+
+        An older pair replaces no newer one. `author` has changed the pairs that do not name theirs.
+        """
         now, database = int(time.time()), self._database
         rows = []
         languages: dict[str, None] = {}
         num_bytes = 0
         for pair in pairs:
             folded = fold(pair.source)
+            begun, last = (
+                now if time is None else min(int(time.timestamp()), now) for time in (pair.created, pair.changed)
+            )
             rows.append(
                 (memory.number, number_of(folded.text), number_of(normalized(pair.source)), pair.language, pair.source,
-                 folded.words, pair.target, pair.context, now, now, author)
+                 folded.words, pair.target, pair.context, begun, last, pair.author or author)
             )  # fmt: skip
             languages[pair.language] = None
             num_bytes += len(pair.source.encode()) + len(pair.target.encode())
@@ -330,6 +355,11 @@ class MemoryStore:
                 f"of text for each API key; this change makes {segments} and {size}"
             )
 
+    def write_in_bulk(self, *, is_on: bool) -> None:
+        """Let the system decide when changes reach the disk; all of them are there after the next change without it."""
+        for pragma in _BULK if is_on else _SAFE:
+            self._database.execute(f"PRAGMA {pragma}")
+
     def complete(self, memory: Memory) -> None:
         """Let viewers see a memory, within a transaction of the caller."""
         self._database.execute("UPDATE memories SET is_complete = 1 WHERE id = ?", (memory.number,))
@@ -344,29 +374,41 @@ class MemoryStore:
         return self._found(self._database, "1", "", public)
 
     def discard(self, public: str) -> None:
-        """Delete what a failed import has added to a memory of its own, within a transaction of the caller."""
-        self._database.execute(
-            "DELETE FROM segments WHERE memory = (SELECT id FROM memories WHERE public = ?)", (public,)
-        )
-        self._database.execute("DELETE FROM memories WHERE public = ?", (public,))
+        """Delete a memory, whether or not it is complete, within a transaction of the caller."""
+        values = (public,)
+        self._database.execute("INSERT INTO deleted_memories SELECT id FROM memories WHERE public = ?", values)
+        self._database.execute("DELETE FROM memories WHERE public = ?", values)
+
+    @property
+    def has_deleted(self) -> bool:
+        """Whether `purge` has something to do."""
+        return self._reader.execute("SELECT 1 FROM deleted_memories").fetchone() is not None
+
+    def purge(self) -> None:
+        """Delete the segments of deleted memories, some at a time: others can write in between."""
+        self.write_in_bulk(is_on=True)
+        while (row := self._reader.execute("SELECT id FROM deleted_memories LIMIT 1").fetchone()) is not None:
+            with self.transaction() as database:
+                chosen = "SELECT id FROM segments INDEXED BY segments_by_memory WHERE memory = ? LIMIT ?"
+                number = database.execute(f"DELETE FROM segments WHERE id IN ({chosen})", (*row, _PURGED)).rowcount
+                if number < _PURGED:
+                    database.execute("DELETE FROM deleted_memories WHERE id = ?", row)
+            time.sleep(_PURGE_PAUSE_SECONDS)
+        self.write_in_bulk(is_on=False)
 
     # Look-up
 
     def chosen(self, viewer: str, public: str | None) -> tuple[Memory, ...]:
-        """Return the memory that a request names, or all that are used for requests of this viewer by default."""
+        """Return the memory that a request names, or all that this viewer uses by default."""
         if public is not None:
             return (self.memory(viewer, public),)
-        now = time.monotonic()
-        if now >= self._defaults_until:
-            rows = self._reader.execute(f"SELECT {_MEMORY} FROM memories WHERE is_default AND is_complete").fetchall()
-            keys = "SELECT key FROM shares WHERE memory = ?"
-            self._defaults = [
-                (_memory(row), frozenset(key for [key] in self._reader.execute(keys, row[:1]))) for row in rows
-            ]
-            self._defaults_until = now + _DEFAULTS_SECONDS
-        return tuple(
-            memory for memory, keys in self._defaults if memory.owner in ("", viewer) or keys & {viewer, EVERYONE}
-        )
+        if time.monotonic() >= self._defaults_until:
+            self._defaults = {}
+            self._defaults_until = time.monotonic() + _DEFAULTS_SECONDS
+        if (found := self._defaults.get(viewer)) is None:
+            query = f"SELECT {_MEMORY} FROM memories WHERE {_IS_DEFAULT} AND {_READABLE}"
+            found = self._defaults[viewer] = tuple(map(_memory, self._reader.execute(query, {"viewer": viewer})))
+        return found
 
     def find(
         self, memories: Sequence[Memory], text: str, source: str, target: str, threshold: int = DEFAULT_THRESHOLD
@@ -388,7 +430,10 @@ class MemoryStore:
                 best = found
             if best is not None and best.is_exact:
                 break
-        return best
+        if best is None:
+            return None
+        target = best.target.strip()
+        return replace(best, target=target if "\n" in text else _BREAKS.sub(" ", target))
 
     def _equal(
         self, memory: Memory, folded: Folded, text: str, language: str, source_language: str, target_language: str
@@ -499,7 +544,8 @@ class MemoryStore:
     def _connect(self) -> sqlite3.Connection:
         database = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         database.execute("PRAGMA foreign_keys = ON")
-        database.execute("PRAGMA cache_size = -4000")
+        for pragma in _SAFE:
+            database.execute(f"PRAGMA {pragma}")
         with self._lock:
             self._opened.append(database)
         return database
@@ -538,14 +584,20 @@ def backup(path: Path, target: Path) -> None:
     """Copy the file of a running server. Raises ValueError if that is impossible."""
     unfinished = target.with_name(f"{target.name}.unfinished")
     try:
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as source, sqlite3.connect(unfinished) as copy:
+        if target.exists() and target.samefile(path):
+            raise ValueError(f"{target} is the file itself; name another one")
+        unfinished.unlink(missing_ok=True)
+        unfinished.touch(0o600)
+        with (
+            closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as source,
+            closing(sqlite3.connect(unfinished)) as copy,
+        ):
             source.backup(copy)
-        copy.close()
-        source.close()
         unfinished.replace(target)
     except (sqlite3.Error, OSError) as error:
-        unfinished.unlink(missing_ok=True)
         raise ValueError(f"{path} cannot be copied to {target}: {error}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _key(memory: Memory, pair: Pair) -> tuple[int, int, int, str]:
@@ -566,7 +618,7 @@ def _memory(row: Any) -> Memory:  # noqa: ANN401 - the columns of `_MEMORY`
 def _segment(row: Any) -> Segment:  # noqa: ANN401 - the columns of `_SEGMENT`
     number, language, source, target, context, created, changed, author = row
     begun, last = (datetime.fromtimestamp(each, UTC) for each in (created, changed))
-    return Segment(source, language, target, context, number, begun, last, author)
+    return Segment(source, language, target, context, author, begun, last, number)
 
 
 @dataclass(frozen=True, slots=True)

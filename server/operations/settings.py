@@ -2,12 +2,12 @@
 
 import difflib
 import ipaddress
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self, get_args
 
-from pydantic import Field, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from server.documents.input.limits import MEGABYTE, FileLimits
 from server.documents.isolation.process import ProcessLimits
@@ -67,29 +67,22 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 Device = Literal["cpu", "cuda"]
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """Settings, read once at start-up. A flag overrides its environment variable, which overrides the default.
 
     The variable of --max-rows is KVASIR_MAX_ROWS. Lists are separated by commas in the environment and given by
     repeating the flag on the command line.
     """
 
-    model_config = SettingsConfigDict(
-        env_prefix=ENVIRONMENT_PREFIX,
-        frozen=True,
-        extra="forbid",
-        cli_kebab_case=True,
-        cli_avoid_json=True,
-        protected_namespaces=(),
-        validate_default=True,
-        use_attribute_docstrings=True,
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", protected_namespaces=(), validate_default=True, use_attribute_docstrings=True
     )
 
-    model: Annotated[list[Path], NoDecode, Field(min_length=1)] = [DEFAULT_MODEL]
+    model: Annotated[list[Path], Field(min_length=1)] = [DEFAULT_MODEL]
     """bundles to serve: their folders, or folders that contain bundles"""
     pivot: Annotated[str, Field(max_length=64)] = DEFAULT_PIVOT
     """language between two models for pairs without a model of their own; empty disables such pairs"""
-    detect_languages: Annotated[list[str], NoDecode] = []
+    detect_languages: list[str] = []
     """languages considered by detection; unset: the source languages of the models"""
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     """address to listen on"""
@@ -230,21 +223,27 @@ class Settings(BaseSettings):
     heartbeat_limit_seconds: Annotated[float, Field(ge=2, le=3600)] = 30.0
     """seconds without an engine heartbeat until the engine's process is killed and started again, and /health/live and
     /health/ready return 503"""
-    protocols: Annotated[list[ProtocolName], NoDecode, Field(min_length=1)] = list(get_args(ProtocolName))
+    protocols: Annotated[list[ProtocolName], Field(min_length=1)] = list(get_args(ProtocolName))
     """HTTP protocols to serve; the page belongs to native"""
     log_level: LogLevel = "info"
     """minimum level of log lines: debug, info, warning, error"""
     log_format: LogFormat = "auto"
     """format of log lines: text, json, or auto: text on a terminal, else json"""
-    allowed_hosts: Annotated[list[str], NoDecode] = []
+    allowed_hosts: list[str] = []
     """host names of the server, besides localhost and IP addresses; * is any; unset: any, but none on a loopback
     address"""
-    trusted_proxies: Annotated[list[str], NoDecode] = []
+    trusted_proxies: list[str] = []
     """IP addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto name the client and its scheme;
     unix is any on the Unix socket; unset: the headers are ignored"""
-    cors_origins: Annotated[list[str], NoDecode] = []
+    cors_origins: list[str] = []
     """origins of other web pages and browser extensions that may call the API; * is any, moz-extension://* any
     extension of Firefox; unset: none"""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _add_environment(cls, given: dict[str, object]) -> dict[str, object]:
+        variables = {name.upper().removeprefix(ENVIRONMENT_PREFIX): value for name, value in os.environ.items()}
+        return {name: variables[name.upper()] for name in cls.model_fields if name.upper() in variables} | given
 
     @field_validator(
         *("model", "allowed_hosts", "trusted_proxies", "cors_origins", "detect_languages", "protocols"), mode="before"

@@ -40,6 +40,9 @@ _MARKED_SHARE = 0.1
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}--\p{M}]"
 _ENDS_UNSPACED, _BEGINS_UNSPACED = (regex.compile(each, regex.V1) for each in (rf"{_UNSPACED}\Z", _UNSPACED))
 _START = regex.compile(rf"(?:(?<=\s)|\A)\S|(?<=[\w\p{{M}}\p{{Po}}\p{{Pe}}\p{{Pf}}]){_UNSPACED}", regex.V1)
+_LETTER = regex.compile(r"(?<=[\p{L}\p{N}]\p{M}*)[\p{L}\p{N}]")  # with another one in front of it
+_HYPHENATED = r"[\p{Latin}\p{Cyrillic}\p{Greek}]"
+_IN_WORD = regex.compile(rf"(?<={_HYPHENATED}\p{{M}}*){_HYPHENATED}")
 _LAST_WORD = regex.compile(r"[\w.\-'’]*\w(?=\W*\Z)")
 _LAST_MARK = regex.compile(r"(?:([\p{Sentence_Terminal}…‥])|[,;:،、，；：)\]»”–—-])[\"'’”»)\]]*\Z")
 
@@ -133,7 +136,8 @@ def cuts(text: str, captions: Sequence[Caption], language: str, limits: ReadingL
 
     Cuts are where the dividers of `text` are, or by the lengths of the captions if some are lost; then each moves by up
     to two words: behind punctuation, away from an article and its noun, and to captions that can be read in their time.
-    Each caption has a word, unless there are fewer words than captions: then some begin at the same place.
+    Each caption has a word, or a part of one where there are fewer words than captions. Of a text with too few letters
+    even for that, the last captions begin at its end.
     """
     *parts, last = text.split(DIVIDER)
     plain = "".join((*parts, last))
@@ -147,7 +151,7 @@ def cuts(text: str, captions: Sequence[Caption], language: str, limits: ReadingL
         places = [end * len(plain) // total for end in ends]
     starts = _starts(plain)
     if len(starts) < number:
-        return [starts[index * len(starts) // number] if starts else len(plain) for index in range(number)]
+        return _cuts_in_words(plain, starts, number)
     wanted: list[int] = []
     for index, place in enumerate(places):
         lowest, highest = wanted[-1] + 1 if wanted else 0, len(starts) - (number - index)
@@ -156,10 +160,15 @@ def cuts(text: str, captions: Sequence[Caption], language: str, limits: ReadingL
 
 
 def divided(text: str, captions: Sequence[Caption], language: str, limits: ReadingLimits) -> list[str]:
-    """Return the captions of a translation, as `cuts` divides it; one without a word repeats the one before it."""
+    """Return the captions of a translation, as `cuts` divides it; one without a letter repeats the one before it."""
     plain = text.replace(DIVIDER, "")
     places = [0, *cuts(text, captions, language, limits), len(plain)]
-    return filled([plain[start:end].strip() for start, end in pairwise(places)])
+    return filled([plain[start:end].strip() + hyphen(plain, end) for start, end in pairwise(places)])
+
+
+def hyphen(text: str, place: int) -> str:
+    """Return the hyphen that a cut puts behind the part of a word; none between words, and in scripts without it."""
+    return "-" if _IN_WORD.match(text, place) else ""
 
 
 def filled(captions: Sequence[str]) -> list[str]:
@@ -175,6 +184,19 @@ def _starts(text: str) -> list[int]:
     return [
         place for place, following in pairwise((*places, len(text))) if 0 < num_letters[place] < num_letters[following]
     ]
+
+
+def _cuts_in_words(text: str, starts: Sequence[int], number: int) -> list[int]:
+    """Return so many cuts: at all words, and in the middle of the longest ones, between letters of theirs."""
+    cuts = [*starts]
+    inside = [match.start() for match in _LETTER.finditer(text)]
+    while len(cuts) < number:
+        pieces = sorted(pairwise((0, *cuts, len(text))), key=lambda piece: piece[0] - piece[1])
+        found = ((begin, end, [place for place in inside if begin < place < end]) for begin, end in pieces)
+        begin, end, places = next((each for each in found if each[2]), (len(text), len(text), [len(text)]))
+        cuts.append(min(places, key=lambda place: abs(place - (begin + end) / 2)))
+        cuts.sort()
+    return cuts
 
 
 def _nearest(starts: Sequence[int], place: int) -> int:

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import regex
 
-from server.text.number_forms import locale_of, separators
+from server.text.number_forms import edits, locale_of, separators
 
 _MAX_UNJUDGED = 12  # languages write numbers up to this in words, leave them out or express them otherwise
 _MIN_DIGITS = 3  # significant digits that are hardly written in words: for a language without a table of number words
@@ -25,7 +25,10 @@ _MYRIAD = 10000
 _LARGE = 1000  # the least value of a word that multiplies the number before it
 _HOURS = 12
 _YEARS = range(1000, 2200)
+_HOUR = re.compile(r"(?<!\d)(?:[01]?\d|2[0-4])(?::|[ \u00a0\u202f]?[^\W\d_]{1,4}[ \u00a0\u202f]?)$")
+_MAX_HOUR_CHARACTERS = 9
 _CLOCK = re.compile(r"\d:\d\d")
+_ROUNDS = (16, 32)  # of a knock-out: languages name it by its teams or by its matches
 _QUARTERS = ("15", "30", "45")  # minutes that languages have words for
 _ROUNDING = 0.14  # of a quantity in another unit; half as much for large ones
 _ROUND = 100
@@ -42,7 +45,7 @@ _WORD = re.compile(r"[^\W\d_]+²?")
 _ABBREVIATION = re.compile(r"[ \u00a0\u202f]?([^\W\d_]{1,3})(?![^\W_])")
 _RUN = re.compile(r"\d+")
 _TOKEN = re.compile(r"\d+(?:[.,'’٬٫·\u00a0\u202f\u2009]\d+)*")
-_SPACED = re.compile(r"(?<![\d.,])\d{1,3}(?:[ ]\d{3})+(?![\d])")
+_SPACED = re.compile(r"(?<![\d.,])(\d{1,3}(?: \d{3})+)(?:[.,](\d{1,2}))?(?!\d)")
 _GROUPED = re.compile(r"\d{1,3}(?:\D\d{3})+|\d{1,2}(?:\D\d{2})+\D\d{3}|\d{1,4}(?:\D\d{4}){2,}")
 _DIGITS = r"\p{Nd}++(?:[.,]\p{Nd}++)*+"
 _ROMAN = re.compile(r"\b(?=[IVXLC])C{0,3}(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?=[^\W\d_A-Z]{0,3}\b)")
@@ -57,6 +60,11 @@ class NumberCheck:
 
     missing: tuple[str, ...] = ()
     invented: tuple[str, ...] = ()
+
+    @property
+    def differ(self) -> bool:
+        """Whether there are any."""
+        return bool(self.missing or self.invented)
 
 
 def has_judged_numbers(text: str) -> bool:
@@ -81,6 +89,12 @@ def compare(source: str, translation: str, source_language: str, target_language
     )
 
 
+def load_tables(source_language: str, target_language: str) -> None:
+    """Load the tables of two languages: processes that are forked afterwards share them."""
+    compare("1,013 1", "1,014 1", source_language, target_language)
+    edits("1,013", "1,013", source_language, target_language)
+
+
 @lru_cache(maxsize=4096)
 def _plain(token: str) -> str:
     """Return a number in ASCII digits without leading zeros, with the same sign for every separator."""
@@ -99,7 +113,7 @@ def _unique(numbers: Iterator[str] | list[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A number in digits: its place and text, its runs of digits, the values it may have, the power of ten after it.
+    """A number in digits: its place and text, its runs of digits, and the values it may have.
 
     `abbreviation` is a short word after it, which may be one for a power of ten; None if any word may be one, because
     the language has no table of them.
@@ -110,8 +124,8 @@ class _Number:
     text: str
     runs: tuple[str, ...]
     readings: frozenset[Reading]
-    power: int
-    follows_colon: bool
+    has_power: bool
+    follows_hour: bool
     abbreviation: str | None
 
     @property
@@ -155,7 +169,7 @@ class _Number:
             return int(self.text) <= _MAX_UNJUDGED and len(self.text) < _MIN_DIGITS
         if self.runs[1] in _QUARTERS and self.parts[0] <= _MAX_UNJUDGED:
             return True
-        if self.power:
+        if self.has_power:
             return len(self.runs) == 2 and self.parts[1] in (0, 5)  # languages have words for one and a half
         return all(int(run) <= _MAX_UNJUDGED and len(run) < _MIN_DIGITS for run in self.runs)
 
@@ -188,7 +202,7 @@ class _Numbers:
                 or number.readings & other._numerals
                 or (other._keys.issuperset(number.keys) and not any(key.startswith("00") for key in number.keys))
                 or any(other._spells(value) and not self._spells(value) for value in number.values)
-                or (number.follows_colon and number.text in _QUARTERS and self._has_lost_hour_of(number, other))
+                or (number.follows_hour and number.text in _QUARTERS and self._has_lost_hour_of(number, other))
                 or self._is_converted(number, other, other._numbers if are_invented else unmatched)
             ):
                 continue
@@ -215,6 +229,8 @@ class _Numbers:
         if part <= _MAX_UNJUDGED or part in other._parts:
             return True
         if not other._words and len(str(_reading(part)[0])) < _MIN_DIGITS:
+            return True
+        if part in _ROUNDS and any(f" {form[0]}" in f" {other._folded}" for form in other._words.get(part // 2, ())):
             return True
         return self._is_put_otherwise(part, others, other) or (other._spells(part) and not self._spells(part))
 
@@ -304,7 +320,7 @@ class _Numbers:
         if len(word) > (_MAX_SHORT if is_apart else 1):
             return word in self._folded
         before = r"\w{0,2}" if len(word) == _MAX_SHORT and _is_right_to_left(word) else ""
-        return re.search(rf"\b{before}{re.escape(word)}\w{{0,{len(word) - 1}}}\b", self._folded) is not None
+        return re.search(rf"\b{before}{re.escape(word)}\w{{0,{len(word)}}}\b", self._folded) is not None
 
     @cached_property
     def _has_time(self) -> bool:
@@ -329,7 +345,10 @@ class _Numbers:
             for match in pattern.finditer(self._text)
             if (value := _numeral_value(token.findall(match[0]), factors))
         ]
-        return found + [(*match.span(), Decimal(match[0].replace(" ", ""))) for match in _SPACED.finditer(self._text)]
+        return found + [
+            (*match.span(), Decimal(f"{match[1].replace(' ', '')}.{match[2] or 0}"))
+            for match in _SPACED.finditer(self._text)
+        ]
 
     def _found(self) -> Iterator[_Number]:
         for match in _TOKEN.finditer(self._text):
@@ -340,15 +359,22 @@ class _Numbers:
             for found in [match] if readings else runs:
                 start, end = found.span()
                 values = readings or {_reading(int(found[0]))}
-                power = self._power_after(end)
-                values |= {(digits, exponent + power) for digits, exponent in values}
+                powers = self._powers_after(end)
+                values |= {(digits, exponent + power) for digits, exponent in values for power in powers}
                 values |= {
                     _reading_of(value) for first, last, value in self._compounds if first <= start and end <= last
                 }
                 texts = tuple(_plain_digits(run) for run in _RUN.findall(found[0]))
-                follows_colon = self._text[start - 1 : start] == ":"
+                follows_hour = _HOUR.search(self._text, max(start - _MAX_HOUR_CHARACTERS, 0), start) is not None
                 yield _Number(
-                    start, end, found[0], texts, frozenset(values), power, follows_colon, self._abbreviation_after(end)
+                    start,
+                    end,
+                    found[0],
+                    texts,
+                    frozenset(values),
+                    bool(powers),
+                    follows_hour,
+                    self._abbreviation_after(end),
                 )
 
     @cached_property
@@ -362,13 +388,13 @@ class _Numbers:
         found = _ABBREVIATION.match(self._text, end)
         return "" if found is None else found[1].casefold()
 
-    def _power_after(self, end: int) -> int:
-        """Return the power of ten of the word after a number."""
+    def _powers_after(self, end: int) -> set[int]:
+        """Return the powers of ten that the word after a number may mean: beginnings of words are ambiguous."""
         rest = self._text[end : end + _MAX_WORD_CHARACTERS].lstrip(" -\u00a0\u202f").casefold()
         if not rest[:1].isalpha():
-            return 0
-        powers = [(len(word), power) for word, power in _powers(self._language) if rest.startswith(word)]
-        return max(powers)[1] if powers else 0
+            return set()
+        found = [(len(word), power) for word, power in _powers(self._language) if rest.startswith(word)]
+        return {power for length, power in found if length == max(found)[0]}
 
 
 def _digits_of(text: str) -> str:
@@ -477,6 +503,7 @@ def _spellings(value: int) -> tuple[tuple[int, ...], ...]:
     if value in _YEARS:
         century, year = divmod(value, 100)
         found += [(century, 100, year), (century, year)] if year else [(century, 100)]
+        found += [(century + 1,)] if year == 0 else []
         found += [(year,), (year // 10 + 1,)] if year > _BASES[-1] and year % _BASES[-1] == 0 else []
     return tuple(found)
 

@@ -139,7 +139,7 @@ class TargetDetector:
         for begin in range(0, len(texts), _TEXTS_AT_ONCE):
             checkpoint()
             beginnings = [readable(text[:_FIRST_LOOK]) for text in texts[begin : begin + _TEXTS_AT_ONCE]]
-            may_be += load_identifier().may_be(beginnings, *self._pair).tolist()
+            may_be += load_identifier().may_be(beginnings, *self._pair)
         return [maybe and self._is_certain(text) for maybe, text in zip(may_be, texts, strict=True)]
 
     def _is_certain(self, text: str) -> bool:
@@ -194,4 +194,5 @@ def _is_readable(character: str) -> bool:
     return unicodedata.category(character)[0] in "LMPZ"
 
 
-_UNREADABLE_ASCII = {code: " " for code in range(128) if not _is_readable(chr(code))}
+# A string: `translate` takes an eighth of the time that it takes with a dictionary.
+_UNREADABLE_ASCII = "".join(each if _is_readable(each) else " " for each in map(chr, range(128)))

@@ -1,5 +1,6 @@
 """Language tags: the language of a model that a tag matches, and names of languages."""
 
+import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
@@ -17,8 +18,21 @@ _CLIENT_TAGS = {
     "\u4e2d\u6587(\u7b80\u4f53)": "zh-hans",  # "Chinese (simplified)", of Selection Translator
     "\u4e2d\u6587(\u7e41\u4f53)": "zh-hant",
 }
+_CODE = re.compile(r"[a-z]{2}(-|$)")  # which the name of no language is, so that none are read for it
 _TRADITIONAL = frozenset({"hant", "tw", "hk", "mo"})
+_MEMBERS_OF_SCRIPTS = {
+    "Hans": ("Hani", "Bopo"),
+    "Hant": ("Hani", "Bopo"),
+    "Jpan": ("Hani", "Hira", "Kana"),
+    "Hrkt": ("Hira", "Kana"),
+    "Kore": ("Hani", "Hang"),
+    "Hanb": ("Hani", "Bopo"),
+    "Latf": ("Latn",),
+    "Latg": ("Latn",),
+}
 _NAME_LOCALES = ("zh", "en")  # prompts and extensions name languages in these two
+# Codes of members that stand for the whole in models, but not in the aliases of Unicode.
+_WHOLE = {"dik": "din", "fuv": "ff", "knc": "kr", "pbt": "ps", "quy": "qu"}
 _MACROLANGUAGES = {"nb": "no", "nn": "no"}  # without a model for one, another serves, the first ones before others
 
 
@@ -28,7 +42,8 @@ def match_language(tag: str, languages: Sequence[str]) -> str | None:
     Compared without regard to case and `_` against `-`: the same tag first, then another spelling of it ("iw", "heb"
     and "Hebrew" find "he", "zh-TW" finds "zh-Hant"). Then, in this order, the language without a region ("en-US" finds
     "en"), its macrolanguage or another member ("no" finds "nb"), and the nearest other region or script ("es-MX" finds
-    "es-419" before "es-ES"). Of languages that are equally near, the first one.
+    "es-419" before "es-ES"). Of languages that are equally near, that of the usual script and region ("fr-BE" finds
+    "fr-FR" before "fr-CA"), or else the first one.
     """
     for spelled in (_folded, _normalized):
         wanted = spelled(tag)
@@ -40,14 +55,17 @@ def match_language(tag: str, languages: Sequence[str]) -> str | None:
     return min(related, key=lambda language: _distance(tag, language), default=None)
 
 
-def _distance(tag: str, language: str) -> tuple[bool, int, int, int]:
+def _distance(tag: str, language: str) -> tuple[bool, int, int, int, bool]:
     """Return how far a language is from a tag of the same macrolanguage; smaller is nearer."""
     wanted, found = _normalized(tag), _normalized(language)
     own, other = wanted.partition("-")[0], found.partition("-")[0]
     members = [own, _primary(tag), *_MACROLANGUAGES]
     up, down = _ancestors(wanted), _ancestors(found)
     common = next((ancestor for ancestor in up if ancestor in down), up[-1])
-    return found != other, members.index(other), up.index(common), down.index(common) if common in down else len(down)
+    steps = down.index(common) if common in down else len(down)
+    usual = str(get_global("likely_subtags").get(other, "")).casefold().split("_")
+    is_usual = all(subtag in usual for subtag in found.split("-")[1:])
+    return found != other, members.index(other), up.index(common), steps, not is_usual
 
 
 def _ancestors(tag: str) -> list[str]:
@@ -62,6 +80,23 @@ def _ancestors(tag: str) -> list[str]:
 def primary_language(tag: str) -> str:
     """Return the code of the language of a tag: "de" for "de-AT", "deu_Latn" and "German"."""
     return _primary(tag)
+
+
+@lru_cache(maxsize=4096)
+def scripts_of(tag: str) -> frozenset[str]:
+    """Return the codes of the scripts that a language is written in, here or there; empty for an unknown language."""
+    language = _without_aliases(_folded(tag)).partition("-")[0]
+    likely = get_global("likely_subtags")
+    found = (str(likely[key]).split("_")[1] for key in _keys_of_languages().get(language, ()))
+    return frozenset(script for code in found for script in _MEMBERS_OF_SCRIPTS.get(code, (code,)))
+
+
+@cache
+def _keys_of_languages() -> dict[str, list[str]]:
+    keys: dict[str, list[str]] = {}
+    for key in get_global("likely_subtags"):
+        keys.setdefault(str(key).partition("_")[0], []).append(str(key))
+    return keys
 
 
 def means_detection(tag: str | None) -> bool:
@@ -84,9 +119,10 @@ def _primary(tag: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _without_aliases(tag: str) -> str:
-    tag = _CLIENT_TAGS.get(tag) or _tags_of_names().get(tag, tag)
+    tag = _CLIENT_TAGS.get(tag) or (tag if _CODE.match(tag) else _tags_of_names().get(tag, tag))
     primary, _, rest = tag.partition("-")
     alias = str(get_global("language_aliases").get(primary, primary)).replace("_", "-").casefold()
+    alias = _WHOLE.get(alias, alias)
     tag = f"{alias}-{rest}" if rest else alias
     primary, *subtags = tag.split("-")
     if primary == "zh":

@@ -4,6 +4,7 @@ Separators are those of CLDR. An unknown language means no edit, and the digits 
 """
 
 import unicodedata
+from decimal import Decimal
 from functools import lru_cache
 
 import regex
@@ -93,6 +94,19 @@ def forms(number: str, source_language: str, target_language: str) -> tuple[str,
             rest = new[0] + fraction if fraction else ""
             spellings += [grouped + rest, whole + rest, _native(grouped + rest, target_language)]
     return tuple(dict.fromkeys(spellings))[:_MAX_FORMS]
+
+
+def plural_category(number: str, source_language: str, language: str) -> str | None:
+    """Return the plural category of CLDR that a language has for a number as the source writes it; None if unknown.
+
+    >>> [plural_category(number, "en", "ru") for number in ("2", "5", "1.5", "1.5.2")]
+    ['few', 'many', 'other', None]
+    """
+    written, locale = separators(source_language), locale_of(language)
+    if written is None or locale is None or len(number) > _MAX_DIGITS or not number.isascii():
+        return None
+    parsed = _parsed(number, *written)
+    return None if parsed is None else str(locale.plural_form(Decimal(".".join(filter(None, parsed)))))
 
 
 @lru_cache(maxsize=4096)

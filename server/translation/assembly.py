@@ -12,9 +12,10 @@ from server.interface.decoding_options import DetailOptions
 from server.interface.interruption import checkpoint
 from server.interface.request import FinishReason, Hypothesis, TokenIds
 from server.text.joining import between
-from server.text.protection.masked_sentence import Restored
+from server.text.protection.masked_sentence import Restored, Strategy
 from server.text.protection.tag_placement import Block, render
 from server.text.readers.units import Unit
+from server.text.spans import SpanKind
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.reading import Job, SegmentedText, SegmentedTexts, Sentence
@@ -49,20 +50,24 @@ def assemble(
         sentence_tokens(completions),
         sum([sentence.continues for sentence in texts.sentences]),
         seed,
-        Counter([(span.kind, span.means) for translation in translations for span in translation.protected]),
+        _counted_spans(translations),
         counts_of_kept(translations),
         _outcomes(texts.sentences),
     )
 
 
+def _counted_spans(translations: Sequence[Translation]) -> Mapping[tuple[SpanKind, Strategy], int]:
+    kept = [(span.kind, span.means) for translation in translations for span in translation.protected]
+    return Counter(kept) if kept else {}
+
+
 def _outcomes(sentences: Sequence[Sentence]) -> Mapping[Outcome, int]:
-    counts: Counter[Outcome] = Counter()
-    counts["repaired"] = sum(each.repair is not None for each in sentences)
-    counts["incomplete"] = sum(each.is_incomplete for each in sentences)
-    counts["numbers_differ"] = sum(
-        each.numbers is not None and bool(each.numbers.missing or each.numbers.invented) for each in sentences
-    )
-    return +counts
+    counts: dict[Outcome, int] = {
+        "repaired": sum([each.repair is not None for each in sentences]),
+        "incomplete": sum([each.is_incomplete for each in sentences]),
+        "numbers_differ": sum([each.numbers is not None and each.numbers.differ for each in sentences]),
+    }
+    return {outcome: number for outcome, number in counts.items() if number}
 
 
 def _translation(text: SegmentedText, source: str, request: TranslationRequest, tokenizer: Tokenizer) -> Translation:
@@ -101,7 +106,9 @@ def _translation(text: SegmentedText, source: str, request: TranslationRequest, 
         memory=()
         if request.memory is None
         else tuple(
-            SentenceMemory(each.written, each.memory) for each in sentences if any(map(str.isalpha, each.written))
+            SentenceMemory(each.written, each.translation, each.memory)
+            for each in sentences
+            if any(map(str.isalpha, each.written))
         ),
     )
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import regex
 
 from bundle.manifest import BundleConfig, Repair, SpanCopying
 from server.interface.interruption import checkpoint
@@ -25,21 +26,21 @@ from server.text.number_forms import edits, forms
 from server.text.protection.masked_sentence import (
     Edit,
     MaskedSentence,
-    Means,
     Restored,
+    Strategy,
     TokenAttention,
     read_sentence,
     replaced,
     unchanged,
 )
-from server.text.readers.units import ProtectedSpan
+from server.text.readers.units import ProtectedSpan, Unit
 from server.text.spans import READABLE, SpanKind
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.engine_requests import Part, SentenceEncoder
 from server.translation.execution import all_or_none
 from server.translation.formality_choice import Answers, FormalityChoice
-from server.translation.memory_prefix import scoring_requests, set_prefixes
 from server.translation.reading import Job, SegmentedTexts, Sentence
+from server.translation.remembered import note_readings, reading_requests
 from server.translation.repairs import Repairs, may_have_parts
 from server.translation.repairs import parts as parts_of
 from server.translation.submission import Submission
@@ -52,6 +53,7 @@ Attempt = Callable[[Sentence], Sequence[Part | Restored]]
 BLOCK_SENTENCES = 32
 # By how much the score of a translation with a required number may be lower, and how far the number may be from its
 # place in the source, in lengths of the sentence: a search that must write a number breaks a sentence to begin with it.
+_BEGINNING = regex.compile(r"\s+\p{Lu}(?:\p{Ll}|\s)")  # of a sentence
 _MAX_LOSS = 0.5
 _MAX_SHIFT = 0.5
 # What a bundle copies before it was measured: everything, and these masks. A lost span costs another attempt.
@@ -100,7 +102,7 @@ class Attempts:
         size = BLOCK_SENTENCES if self._output.has_followed_texts else max(len(sentences), 1)
         blocks = [sentences[start : start + size] for start in range(0, len(sentences), size)]
         if self._request.memory is not None:
-            await self._set_prefixes(sentences)
+            await self._read_remembered(sentences)
         encoded = await self._texts.run(self._encode_all, blocks)
         self._output.encoded()
         if len(blocks) > 1:
@@ -116,12 +118,12 @@ class Attempts:
 
     # The first attempt
 
-    async def _set_prefixes(self, sentences: Sequence[Sentence]) -> None:
-        """Let translations begin as those of similar sentences in the translation memory do."""
-        scored = await self._texts.run(scoring_requests, sentences, self._encoder, self._tokenizer)
-        if scored:
-            completions = await self._submission.submit([each for _, *both in scored for each in both])
-            await self._texts.run(set_prefixes, scored, completions, self._tokenizer)
+    async def _read_remembered(self, sentences: Sequence[Sentence]) -> None:
+        """Let the model read translations of the memory: similar ones to begin with, and equal ones to place tags."""
+        read = await self._texts.run(reading_requests, sentences, self._encoder, self._tokenizer)
+        if read:
+            completions = await self._submission.submit([each for _, requests in read for each in requests])
+            await self._texts.run(note_readings, read, completions, self._encoder, self._tokenizer)
             self._submission.next_round()
 
     def _encode_all(self, blocks: Sequence[Sequence[Sentence]]) -> list[list[Request]]:
@@ -147,17 +149,20 @@ class Attempts:
         if not any(map(str.isalpha, unit.masked(" ", start, end) if unit.protected else unit.text[start:end])):
             return (unchanged(unit, (start, end)),)
         if sentence.memory is not None and sentence.memory.is_exact:
-            return (replaced(unit, (start, end), sentence.memory.target),)
+            return (replaced(unit, (start, end), sentence.memory.target, sentence.attention),)
         if (parts := self._only_term(sentence)) is not None:
             return parts
         spans = unit.protected_in(start, end) if unit.protected else ()
         sentence.means = [self._first_means(span) for span in spans]
+        for index in range(_num_in_front(unit, spans, start)):
+            if sentence.means[index] is Strategy.MASK:
+                sentence.means[index] = Strategy.PLACED
         return self._with_means(sentence)
 
-    def _first_means(self, span: ProtectedSpan) -> Means:
+    def _first_means(self, span: ProtectedSpan) -> Strategy:
         if span.is_readable and span.kind in self._copied:
-            return Means.AS_IS
-        return Means.PLACED if span.kind is SpanKind.SYMBOL else Means.MASK
+            return Strategy.AS_IS
+        return Strategy.PLACED if span.kind is SpanKind.SYMBOL else Strategy.MASK
 
     def _only_term(self, sentence: Sentence) -> Sequence[Restored] | None:
         """Return the parts of a sentence that is a term of the glossary; None for any other."""
@@ -188,11 +193,11 @@ class Attempts:
             )  # fmt: skip
             if not sentence.means or self._encoder.fits(part):
                 return (part,)
-        sentence.means = [Means.APART] * len(sentence.means)
+        sentence.means = [Strategy.APART] * len(sentence.means)
         return list(self._pieces(sentence))
 
     def _read(
-        self, sentence: Sentence, start: int, end: int, means: Sequence[Means], *, is_fragment: bool = False
+        self, sentence: Sentence, start: int, end: int, means: Sequence[Strategy], *, is_fragment: bool = False
     ) -> MaskedSentence | None:
         text = sentence.unit.text[start:end]
         localizes = self._request.options.localize_numbers and has_judged_numbers(text)
@@ -271,12 +276,12 @@ class Attempts:
         means = list(sentence.means)
         for index in sentence.lost:
             span = sentence.unit.protected_in(sentence.start, sentence.end)[index]
-            if means[index] is not Means.AS_IS:
-                means = [Means.APART] * len(means)
+            if means[index] is not Strategy.AS_IS:
+                means = [Strategy.APART] * len(means)
                 break
-            means[index] = Means.PLACED if span.kind is SpanKind.SYMBOL else Means.MASK
+            means[index] = Strategy.PLACED if span.kind is SpanKind.SYMBOL else Strategy.MASK
         sentence.means = means
-        return list(self._pieces(sentence)) if Means.APART in means else self._with_means(sentence)
+        return list(self._pieces(sentence)) if Strategy.APART in means else self._with_means(sentence)
 
     async def _restored(
         self, sentences: Sequence[Sentence], completions: Mapping[int, Completion]
@@ -400,7 +405,7 @@ class Attempts:
         attempts = []
         languages = (self._request.source, self._request.target)
         for sentence in sentences:
-            if len(sentence.jobs) != 1 or len(sentence.parts) != 1:
+            if len(sentence.jobs) != 1 or len(sentence.parts) != 1 or not has_judged_numbers(sentence.written):
                 continue
             numbers = self._numbers_of_best(sentence.jobs[0])
             missing = numbers.missing if numbers is not None else ()
@@ -536,6 +541,16 @@ class Attempts:
         return self._texts.deadline.in_time(sentences)
 
 
+def _num_in_front(unit: Unit, spans: Sequence[ProtectedSpan], start: int) -> int:
+    """Return how many spans are in front of a sentence that begins behind them, such as mentions."""
+    position = start
+    for index, span in enumerate(spans):
+        if unit.text[position : span.start].strip() or span.kind is SpanKind.UNKNOWN:
+            return index if _BEGINNING.match(unit.text, position) is not None else 0
+        position = span.end
+    return len(spans) if _BEGINNING.match(unit.text, position) is not None else 0
+
+
 def copying_of(config: BundleConfig, tokenizer: Tokenizer) -> SpanCopying:
     """Return what the model of a bundle copies, with the masks that it can read and write."""
 
@@ -544,7 +559,7 @@ def copying_of(config: BundleConfig, tokenizer: Tokenizer) -> SpanCopying:
         return tokenizer.unknown_token not in (*tokens, *tokenizer.encode(mask)) and tokenizer.decode(tokens) == mask
 
     copying = config.copying or _UNMEASURED
-    return SpanCopying(copied=copying.copied, masks=tuple(filter(is_written, copying.masks)))
+    return copying.model_copy(update={"masks": tuple(filter(is_written, copying.masks))})
 
 
 def _num_differences(numbers: NumberCheck | None) -> int:

@@ -226,7 +226,6 @@ class ParamsResolver:
 _USUAL_OPTIONS = frozenset(("beam_size",))
 _MIN_BEAMS = 4  # of a search for a form of address or a number that the first one lacks
 _BEAMS_FOR_PARTS = 2  # as good as four: docs/decisions/text.md has the numbers
-_SENTENCES_AT_ONCE = 64  # half a millisecond
 
 
 def first_token(config: BundleConfig, target: str) -> int | None:
@@ -343,20 +342,11 @@ class SentenceEncoder(RequestBuilder):
         Raises `TextTooLong` for a part that is too long for the model, and `InvalidRequest` for glossary terms that the
         model cannot write.
         """
-        listed = list(parts)
-        unknown = [part for part in listed if part.source is None]
-        for begin in range(0, len(unknown), _SENTENCES_AT_ONCE):
-            checkpoint()
-            some = unknown[begin : begin + _SENTENCES_AT_ONCE]
-            texts = [part.sentence.text for part in some]
-            for part, tokens in zip(some, self._tokenizer.encode_all(texts, self._target, self._source), strict=True):
-                part.source = tokens
-        return [self._job(part) for part in listed]
+        return [self._job(part) for part in parts]
 
     def _job(self, part: Part) -> Job:
         checkpoint()
-        source = part.source
-        assert source is not None, "all parts have tokens by now"
+        source = self.tokens(part.sentence.text) if part.source is None else part.source
         limit = self._shapes.max_source_tokens
         if len(source) > limit:
             what = "a text taken as one sentence" if self._is_whole else "a part of the text that cannot be divided"
@@ -364,8 +354,7 @@ class SentenceEncoder(RequestBuilder):
         terms = () if self._glossary is None else self._glossary.target_terms(part.sentence.text)
         params = self._resolver.resolve(part.text, len(source), (*terms, *part.required), part.goes_on)
         if part.sentence.needs_attention and not params.return_attention:
-            layer = max(self._shapes.num_decoder_layers - 2, 0)  # its attention is clearer than that of the last one
-            params = replace(params, return_attention=True, alignment_layer=layer)
+            params = self.attending(params)
         if _returns_beams(params):
             if self._has_formality:
                 params = _with_beams(params, min(max(params.beam_size, _MIN_BEAMS), self._max_beam_size))
@@ -383,6 +372,11 @@ class SentenceEncoder(RequestBuilder):
         if part.suppressed:
             params = replace(params, suppress_phrases=(*params.suppress_phrases, *part.suppressed))
         return Job(part.sentence, self.request(source, first_in_prefix(params, self._shapes)))
+
+    def attending(self, params: SentenceParams) -> SentenceParams:
+        """Return parameters with which attention is recorded."""
+        layer = max(self._shapes.num_decoder_layers - 2, 0)  # its attention is clearer than that of the last one
+        return replace(params, return_attention=True, alignment_layer=layer)
 
     def forced(self, text: str, target: Sequence[int], params: SentenceParams) -> Request | None:
         """Return the request that scores a translation of a text; None if one is too long for the model."""

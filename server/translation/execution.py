@@ -11,7 +11,7 @@ from typing import Final, ParamSpec, Protocol, TypeVar
 
 from server.interface.errors import ClientGone, DeadlineExceeded
 from server.interface.interruption import interrupted_by
-from server.translation.types import Phases, one_after_the_other
+from server.translation.types import Phases
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class Deadline:
 
     def add_round(self, phases: Phases) -> None:
         """Add the times of a round of requests to those of earlier ones."""
-        self.phases = phases if self.phases is None else one_after_the_other(self.phases, phases)
+        self.phases = phases if self.phases is None else self.phases.then(phases)
 
     def for_one_task(self) -> "Deadline":
         """Return the same deadline for one piece of work, which can be abandoned by itself."""

@@ -154,7 +154,7 @@ class GlossaryStore:
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
-        """Yield the database in a transaction, for tables beside those of the store.
+        """Yield the database in a transaction, for tables besides those of the store.
 
         Methods that are called within belong to the transaction.
         """

@@ -1,10 +1,11 @@
 """The text pipeline of one model: read, segment, mask, encode, decode, restore, join."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from bundle.loading import Bundle
 from server.interface.engine_client import EngineClient
+from server.text.spans import Span
 from server.text.tokenizers.registry import open_tokenizer
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.assembly import assemble
@@ -40,7 +41,9 @@ class Pipeline:
         self._tokenizer = open_tokenizer(engine.bundle)
         self._config = engine.bundle.config
         self._copying = copying_of(self._config, self._tokenizer)
-        self._reader = TextReader(self._tokenizer, self._config.shapes, inline_characters)
+        languages = (*self._config.source_languages, *self._config.target_languages)
+        shapes, lost_signs = self._config.shapes, self._copying.lost_signs
+        self._reader = TextReader(self._tokenizer, shapes, languages, inline_characters, lost_signs)
         self.scorer = Scorer(engine, limits, self._tokenizer, clock)
         self.embedder = Embedder(engine, limits, self._tokenizer, clock)
         self.generator = Generator(engine, limits, self._tokenizer, clock)
@@ -64,6 +67,15 @@ class Pipeline:
     def limits(self) -> TranslationLimits:
         """The limits and defaults of the server."""
         return self._limits
+
+    @property
+    def masks(self) -> Sequence[str]:
+        """Strings that the model copies, which can stand for spans."""
+        return self._copying.masks
+
+    def masked_spans(self, text: str) -> list[Span]:
+        """Return the machine-readable spans of a text that the model does not copy."""
+        return [span for span in self._reader.spans(text) if span.kind not in self._copying.copied]
 
     async def translate(self, request: TranslationRequest, stream: TextStream | None = None) -> TranslationResult:
         """Translate all texts, in their order, for the `stream` too. Cancelling it frees the rows of all its sentences.
@@ -95,7 +107,9 @@ class Pipeline:
         return result
 
     def _keeps_target(self, request: TranslationRequest) -> bool:
-        return self._limits.keeps_target(request.options) and not request.options.is_about_whole_texts
+        if request.language_is_detected or request.options.is_about_whole_texts:
+            return False
+        return self._limits.keeps_target(request.options)
 
     def check(self, request: TranslationRequest) -> None:
         """Raise `InvalidRequest` or `TextTooLong` for options that this server or this model lacks, for any text."""

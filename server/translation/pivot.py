@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -19,6 +19,8 @@ from server.translation.text_stream import TextStream
 from server.translation.types import (
     KeepReason,
     KeptSentence,
+    MemoryLookup,
+    MemoryMatch,
     Phases,
     SentenceQuality,
     TranslationRequest,
@@ -98,7 +100,8 @@ class PivotPipeline:
             min_quality=request.options.min_quality,
             shortlist=request.options.shortlist,
         )
-        to_pivot = replace(request, target=self._pivot[0], options=options, formality=None, memory=None)
+        memory = None if request.memory is None else _Recalled(request.memory, request.source, request.target)
+        to_pivot = replace(request, target=self._pivot[0], options=options, formality=None, memory=memory)
         glossaries = await self._glossaries(to_pivot)
         if glossaries != _NO_GLOSSARIES:
             to_pivot = replace(to_pivot, timeout_seconds=self._seconds_left(request, begun), accepted_earlier=True)
@@ -108,7 +111,7 @@ class PivotPipeline:
             texts=tuple(translation.text for translation in first.translations),
             source=self._pivot[1],
             glossary=glossaries[1],
-            memory=None,  # of texts in the pivot language it has none
+            memory=None if memory is None else memory.in_pivot(first),
             timeout_seconds=self._seconds_left(request, begun),
             size_is_checked=True,
             accepted_earlier=True,
@@ -119,7 +122,7 @@ class PivotPipeline:
             earlier = first.phases.by_name()
             error.phase_seconds = {name: earlier[name] + seconds for name, seconds in error.phase_seconds.items()}
             raise
-        result = _joined(first, second)
+        result = _joined(first, second if memory is None else memory.reported(first, second))
         return self._with_qualities(asked, first, result, is_streamed=stream is not None) if has_quality else result
 
     def _with_qualities(
@@ -177,6 +180,58 @@ class PivotPipeline:
         if request.timeout_seconds is None:
             return None
         return max(request.timeout_seconds - (self._clock() - begun), 1e-3)
+
+
+class _Recalled:
+    """The look-up in a translation memory for the first model, which translates all sentences, and for the second.
+
+    The second model reads the first one's translation of a sentence, for which the memory has the translation of the
+    sentence itself. What is similar to another sentence is only reported.
+    """
+
+    def __init__(self, memory: MemoryLookup, source: str, target: str) -> None:
+        self._memory = memory
+        self._languages = source, target
+        self._matches: dict[str, MemoryMatch] = {}  # by sentences
+
+    def find(self, text: str, source: str, target: str, *, is_sentence: bool = True) -> MemoryMatch | None:
+        """Keep the match for a sentence, and return None."""
+        if is_sentence and (match := self._memory.find(text, *self._languages)) is not None:
+            self._matches[text] = match
+        return None
+
+    def in_pivot(self, first: TranslationResult) -> "_InPivot":
+        """Return the equal matches by the first translations of their sentences."""
+        named = (each for translation in first.translations for each in translation.memory)
+        found = ((each.translation, self._matches.get(each.text)) for each in named)
+        return _InPivot(
+            {" ".join(text.split()): match for text, match in found if match is not None and match.is_exact}
+        )
+
+    def reported(self, first: TranslationResult, second: TranslationResult) -> TranslationResult:
+        """Return the second result with what the memory has for the sentences of the source."""
+        translations = []
+        for begin, end in zip(first.translations, second.translations, strict=True):
+            written = {" ".join(each.text.split()): each for each in end.memory}
+            reports = []
+            for each in begin.memory:
+                match, after = self._matches.get(each.text), written.get(" ".join(each.translation.split()))
+                is_lost = match is not None and match.is_exact and after is None  # in the second model's sentences
+                translation = "" if after is None else after.translation
+                reports.append(replace(each, translation=translation, match=None if is_lost else match))
+            translations.append(replace(end, memory=tuple(reports)))
+        return replace(second, translations=translations)
+
+
+class _InPivot:
+    """Translations from a memory, by texts in the pivot language."""
+
+    def __init__(self, matches: Mapping[str, MemoryMatch]) -> None:
+        self._matches = matches
+
+    def find(self, text: str, source: str, target: str, *, is_sentence: bool = True) -> MemoryMatch | None:
+        """Return the match for a text."""
+        return self._matches.get(" ".join(text.split()))
 
 
 def _terms_of(request: TranslationRequest, glossary: Glossary) -> list[str]:

@@ -6,23 +6,26 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 
+import regex
+
 from bundle.manifest import Repair, Shapes
 from server.interface.interruption import checkpoint
 from server.interface.request import Completion, Hypothesis, Request, TokenIds, Tokens
 from server.text.digits import NumberCheck
 from server.text.joining import between
 from server.text.language_detection import TargetDetector
-from server.text.protection.masked_sentence import MaskedSentence, Means, Restored
+from server.text.protection.masked_sentence import MaskedSentence, Restored, Strategy, TokenAttention
 from server.text.readers.html import read_html
 from server.text.readers.pieces import to_document
 from server.text.readers.plain_text import read_text, read_whole
 from server.text.readers.units import OBJECT, Document, Unit
 from server.text.readers.xml import read_xml
 from server.text.segmentation.sentences import Segment, split, whole
+from server.text.spans import Span, find_spans
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
-from server.text.unknown_characters import UnknownCharacters
-from server.translation.execution import INLINE_CHARACTERS, Deadline, Runner, runner_for
+from server.text.unknown_characters import UnknownCharacters, readable
+from server.translation.execution import Deadline, Runner, runner_for
 from server.translation.types import KeepReason, MemoryMatch, TranslationRequest
 
 
@@ -34,6 +37,10 @@ class Job:
     request: Request
     completion: Completion | None = None
     answers: Sequence[tuple[Restored, Hypothesis]] = ()
+
+
+# Punctuation in front of the words of a part of a sentence, behind code that divides it, say: no model reads it.
+_LEAD = regex.compile(r"[,;:)\]]++\s++(?=\p{L})")
 
 
 @dataclass(slots=True)
@@ -49,7 +56,7 @@ class Sentence:
     source: TokenIds | None = None  # its tokens, where segmentation has encoded it
     parts: Sequence[Job | Restored] = ()
     jobs: Sequence[Job] = ()  # the parts that are decoded
-    means: Sequence[Means] = ()  # of each of its spans, in the last attempt
+    means: Sequence[Strategy] = ()  # of each of its spans, in the last attempt
     lost: Sequence[int] = ()  # the indices of the spans that the last attempt lost
     kept: KeepReason | None = None  # the reason why its source is its translation
     numbers: NumberCheck | None = None  # those that its translation lacks, or has invented
@@ -57,6 +64,7 @@ class Sentence:
     is_incomplete: bool = False  # its translation lacks something
     memory: MemoryMatch | None = None  # what a translation memory has for it
     prefix: Tokens = ()  # with which its translation begins as a similar one in the memory does
+    attention: TokenAttention | None = None  # of the translation that the memory has, where tags need it
 
     @property
     def written(self) -> str:
@@ -143,13 +151,25 @@ class SegmentedTexts:
 class TextReader:
     """Reads texts and divides them into sentences that one model takes."""
 
-    def __init__(self, tokenizer: Tokenizer, shapes: Shapes, inline_characters: float = INLINE_CHARACTERS) -> None:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        shapes: Shapes,
+        languages: Sequence[str],
+        inline_characters: float,
+        lost_signs: Sequence[str] = (),
+    ) -> None:
+        """Read for a model that translates between these languages, and loses some signs."""
         self._tokenizer = tokenizer
         self._inline_characters = inline_characters
         self._max_tokens = shapes.max_source_tokens
         # A text has at most as many tokens as bytes, and those around it.
         self._max_bytes = shapes.max_source_tokens - tokenizer.count_tokens("") - _MAX_EXTRA_TOKENS
-        self._unknown = UnknownCharacters(tokenizer.known_characters)
+        self._unknown = UnknownCharacters(readable(tokenizer.known_characters, languages), lost_signs)
+
+    def spans(self, text: str) -> list[Span]:
+        """Return the machine-readable spans of a text."""
+        return find_spans(text, self._unknown)
 
     async def read(self, request: TranslationRequest, deadline: Deadline, *, keeps_target: bool) -> SegmentedTexts:
         """Return the segmented texts. With `keeps_target`, texts that are in the target language already are kept.
@@ -213,7 +233,9 @@ class TextReader:
             if found and has_spans and unit.is_inside_protected(start):
                 found[-1].end = end
             elif start < end:
-                source = None if has_spans else sources.get(segment.text)
+                if not found and (lead := _LEAD.match(text, start, end)) is not None:
+                    start = lead.end()
+                source = sources.get(segment.text) if not has_spans and end - start == len(segment.text) else None
                 found.append(Sentence(index, unit, start, end, len(segment.before), segment.continues, source))
         return found
 

@@ -38,8 +38,6 @@ _WORD = re.compile(r"\w+")
 _LETTER = re.compile(r"[^\W\d_]")
 _TRAILING = re.compile(r"[^\w.!?…。！？%°]+$")
 
-SENTENCE_ENDS = ".!?…。！？"
-
 Span = tuple[int, int]
 
 
@@ -81,7 +79,7 @@ def doubt(source: str, translation: str, languages: tuple[str, str], log_probabi
 
 
 def shortness(source: str, translation: str, languages: tuple[str, str]) -> float:
-    """Return how short a translation of several parts is, or its shortest part beside the others; from 1 on, too short.
+    """Return how short a translation of several parts is, or its shortest part; from 1 on, too short.
 
     Parts are compared if there are as many as in the source.
     """
@@ -161,6 +159,9 @@ class Repairs:
     @classmethod
     def of(cls, request: TranslationRequest, limits: TranslationLimits, config: BundleConfig) -> "Repairs":
         """Return the repairs of the bundle, unless an option is about the translation itself."""
+        languages = (request.source, request.target)
+        if not (of_bundle := config.repairs.get("-".join(languages), ())):
+            return cls((), languages)
         options = request.options
         has_own_terms = bool(options.target_prefix or options.required_phrases or options.decodes_independently)
         has_own_length = bool(options.max_new_tokens or options.max_length_ratio or not options.split)
@@ -175,8 +176,7 @@ class Repairs:
             or request.glossary is not None
             or request.formality is not None
         )
-        languages = (request.source, request.target)
-        return cls(config.repairs.get("-".join(languages), ()) if may_repair else (), languages)
+        return cls(of_bundle if may_repair else (), languages)
 
     def is_shouted(self, text: str) -> bool:
         """Return whether a sentence is read in small letters."""

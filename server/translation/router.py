@@ -206,6 +206,11 @@ class Router:
         """All target languages, in the order of the models."""
         return list(dict.fromkeys(route.target for route in self._routes.values()))
 
+    @cached_property
+    def languages(self) -> list[str]:
+        """All languages, in the order of their tags."""
+        return sorted({*self.source_languages, *self.target_languages})
+
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Keep the models loaded during a request, even if other models replace them meanwhile."""

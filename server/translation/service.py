@@ -126,9 +126,15 @@ class TranslationService:
         if stream is not None:
             for index in unchanged:
                 stream.add_text(index, replace_lone_surrogates(request.texts[index]))
-        results = await all_or_none([self._translate_part(request, part, stream) for part in parts])
+        request = replace(request, language_is_detected=True)
+        if len(parts) == 1 and not unchanged:
+            result = await self._translate_part(request, parts[0], stream)
+        else:
+            results = await all_or_none([self._translate_part(request, part, stream) for part in parts])
+            result = merge(request.texts, [part.indices for part in parts], results)
+            result = with_kept(result, unchanged, detected)
         return TranslationOutcome(
-            with_kept(merge(request.texts, [part.indices for part in parts], results), unchanged, detected),
+            result,
             tuple(detected),
             tuple(part.route for part in parts),
             unchanged,

@@ -9,10 +9,9 @@ from itertools import chain
 
 from server.interface.engine_client import EngineClient
 from server.interface.errors import DeadlineExceeded, Draining, EngineFailed
-from server.interface.interruption import yielding_chunks
 from server.interface.request import Completion, FinishReason, Hypothesis, Request, Timings
 from server.translation.execution import Deadline
-from server.translation.types import Phases, TokenCounts, longest, one_after_the_other
+from server.translation.types import Phases, TokenCounts, longest
 
 _SENTENCES_PER_TURN = 1000
 
@@ -64,7 +63,7 @@ class Submission:
         return part
 
     def join(self, parts: Iterable["Submission"]) -> None:
-        """Take the times of all parts, whose rounds ran beside each other and may have been interrupted."""
+        """Take the times of all parts, whose rounds ran at the same time and may have been interrupted."""
         if not self._phases:
             return  # the first round was interrupted, and has all of the time
         for part in parts:
@@ -75,7 +74,7 @@ class Submission:
     @property
     def phases(self) -> Phases:
         """The times of all rounds together."""
-        return reduce(one_after_the_other, self._phases)
+        return reduce(Phases.then, self._phases)
 
     def next_round(self) -> None:
         """Begin another round of the same call."""
@@ -98,8 +97,10 @@ class Submission:
         longest_first = [sorted(block, key=lambda request: len(request.source), reverse=True) for block in blocks]
         by_id: dict[int, Completion] = {}
         completions = await self._engine.generate(list(chain.from_iterable(longest_first)))
-        async for part in yielding_chunks(completions, _SENTENCES_PER_TURN):
-            for completion in part:
+        for begin in range(0, len(completions), _SENTENCES_PER_TURN):
+            if begin:
+                await asyncio.sleep(0)
+            for completion in completions[begin : begin + _SENTENCES_PER_TURN]:
                 self._check(completion)
                 by_id[completion.request.id] = completion
         return {request.id: by_id[request.id] for request in requests}

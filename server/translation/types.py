@@ -15,7 +15,7 @@ from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
 from server.interface.request import FinishReason
 from server.text.formality import Formality
 from server.text.glossary import Glossary
-from server.text.protection.masked_sentence import KeptSpan, Means
+from server.text.protection.masked_sentence import KeptSpan, Strategy
 from server.text.readers.pieces import NO_MARKUP_OPTIONS, MarkupOptions
 from server.text.spans import SpanKind
 
@@ -120,6 +120,7 @@ class TranslationRequest:
     formality: Formality | None = None
     formality_is_optional: bool = False
     size_is_checked: bool = False  # a part, or the second step, of a request whose size was checked
+    language_is_detected: bool = False  # no text is in the target language
     accepted_earlier: bool = False  # the second step of an accepted request: a full queue does not reject it
     format: TextFormat = "text"
     markup: MarkupOptions = NO_MARKUP_OPTIONS
@@ -219,9 +220,13 @@ MemoryUse = Literal["exact", "fuzzy", "none"]
 
 @dataclass(frozen=True, slots=True)
 class SentenceMemory:
-    """What a translation memory had for a sentence: its translation, one of a similar sentence, or nothing."""
+    """What a translation memory had for a sentence: its translation, one of a similar sentence, or nothing.
+
+    `translation` is that of the answer.
+    """
 
     text: str
+    translation: str
     match: MemoryMatch | None
 
     @property
@@ -275,7 +280,8 @@ class Translation:
 
 def counts_of_kept(translations: Iterable[Translation]) -> Mapping[KeepReason, int]:
     """Return how much was kept for each reason."""
-    return Counter([kept.reason for translation in translations for kept in translation.kept])
+    kept = [each.reason for translation in translations for each in translation.kept]
+    return Counter(kept) if kept else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,20 +303,19 @@ class Phases:
             "decode": self.decode_seconds,
         }
 
-
-def one_after_the_other(first: Phases, second: Phases) -> Phases:
-    """Return the phases of one round after the other. The first token is that of the first round with one."""
-    return Phases(
-        first.tokenize_seconds + second.tokenize_seconds,
-        first.queue_seconds + second.queue_seconds,
-        first.encode_seconds + second.encode_seconds,
-        first.decode_seconds + second.decode_seconds,
-        first.time_to_first_token_seconds or second.time_to_first_token_seconds,
-    )
+    def then(self, later: "Phases") -> "Phases":
+        """Return these phases and those of a later round. The first token is that of the first round with one."""
+        return Phases(
+            self.tokenize_seconds + later.tokenize_seconds,
+            self.queue_seconds + later.queue_seconds,
+            self.encode_seconds + later.encode_seconds,
+            self.decode_seconds + later.decode_seconds,
+            self.time_to_first_token_seconds or later.time_to_first_token_seconds,
+        )
 
 
 def longest(first: Phases, second: Phases) -> Phases:
-    """Return the phases of rounds beside each other: the longer time of each phase."""
+    """Return the phases of simultaneous rounds: the longer time of each phase."""
     return Phases(*map(max, astuple(first), astuple(second)))
 
 
@@ -323,7 +328,7 @@ class TranslationResult:
     sentence_tokens: TokenCounts
     num_splits: int  # divisions of sentences that are longer than the model takes
     seed: int | None = None  # of sampling
-    kept_spans: Mapping[tuple[SpanKind, Means], int] = field(default_factory=dict)  # how many, in all translations
+    kept_spans: Mapping[tuple[SpanKind, Strategy], int] = field(default_factory=dict)  # how many, in all translations
     kept_sentences: Mapping[KeepReason, int] = field(default_factory=dict)
     outcomes: Mapping[Outcome, int] = field(default_factory=dict)
 

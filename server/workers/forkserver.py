@@ -9,7 +9,7 @@ from multiprocessing.forkserver import ensure_running
 from typing import Final
 
 PROCESSES: Final = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["server.workers.process_main"])
+PROCESSES.set_forkserver_preload(["server.workers.engine_imports"])
 
 
 def start_forkserver() -> None:

@@ -1,7 +1,5 @@
 """Files of the project that the rules about the tree read."""
 
-import ast
-import gc
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -23,15 +21,3 @@ def text_of(path: str) -> str:
     """Return the text of a file, or an empty string for a binary one."""
     content = (ROOT / path).read_bytes()
     return "" if b"\0" in content else content.decode("utf-8", "replace")
-
-
-def syntax_tree(source: str) -> ast.Module:
-    """Return the syntax tree of a source.
-
-    Python 3.11 raises SystemError if a garbage collection runs a finalizer meanwhile (python/cpython#106905).
-    """
-    gc.disable()
-    try:
-        return ast.parse(source)
-    finally:
-        gc.enable()

@@ -144,24 +144,3 @@ def test_every_pin_is_needed_by_an_extra() -> None:
     problems(_root(), EXTRAS, OLDEST, _pins(), find)
     unused = _pins().keys() - reached
     assert not unused, f"no extra requires {', '.join(sorted(unused))}; run `make constraints`"
-
-
-@pytest.mark.parametrize(
-    ("needs_python", "requires", "problem"),
-    [
-        (">=3.11.5", "", "soupsieve 4.1.2 needs Python >=3.11.5"),
-        ("<3.11", "", "soupsieve 4.1.2 needs Python <3.11"),
-        (">=3.10", 'backport; python_full_version < "3.11.3"', "soupsieve 4.1.2 requires backport, which has no pin"),
-        (">=3.10", "root>=1; extra == 'never'", ""),
-        (">=3.10", "other>2", "soupsieve 4.1.2 requires other>2, and the pin is 1.0"),
-        (">=3.10", "missing", "missing is not installed here; run `make venv-dev`"),
-    ],
-)
-def test_a_pin_that_does_not_resolve_is_reported(needs_python: str, requires: str, problem: str) -> None:
-    pins = {"soupsieve": "4.1.2", "other": "1.0", "missing": "1.0"}
-    releases = {
-        "root": Release("0", ">=3.11", ("soupsieve>=1.6; extra == 'dev'",)),
-        "soupsieve": Release("4.1.2", needs_python, (requires,) if requires else ()),
-        "other": Release("1.0", "", ()),
-    }
-    assert problems("root", ["dev"], OLDEST, pins, releases.get) == ([problem] if problem else [])

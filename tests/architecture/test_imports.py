@@ -1,8 +1,7 @@
-"""Import contracts: they hold, and a wrong import breaks them."""
+"""Import contracts, and what may be imported where."""
 
 import ast
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -11,17 +10,6 @@ from typing import Any
 
 from tests.architecture.project_files import ROOT, project_files, text_of
 
-WRONG_IMPORTS = [
-    ("server/interface", "torch"),
-    ("server/interface", "model.transformer"),
-    ("server/text", "server.engine.engine"),
-    ("server/translation", "fastapi"),
-    ("loadtest", "server.interface.request"),
-    ("loadtest", "model.config"),
-    ("kernels", "bundle.manifest"),
-    ("kvasir_client", "bundle.manifest"),
-    ("model", "export.exporter"),
-]
 # Runs in a process where torch and packages of its size cannot be imported, as on a serving machine.
 IMPORT_THE_SERVER = """
 import importlib, pathlib, sys
@@ -37,20 +25,6 @@ importlib.import_module("kvasir")
 def test_the_import_contracts_hold() -> None:
     checked = _lint_imports(ROOT)
     assert checked.returncode == 0, checked.stdout
-
-
-def test_wrong_imports_and_a_new_room_of_the_server_break_contracts(tmp_path: Path) -> None:
-    for package in _packages():
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__", "static"))
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    for number, (folder, imported) in enumerate(WRONG_IMPORTS):
-        (tmp_path / folder / f"planted_{number}.py").write_text(f"import {imported}\n", encoding="utf-8")
-    (tmp_path / "server" / "unlisted.py").write_text("", encoding="utf-8")
-    checked = _lint_imports(tmp_path)
-    assert checked.returncode == 1
-    assert "unlisted" in checked.stdout
-    for number, (folder, imported) in enumerate(WRONG_IMPORTS):
-        assert f"{folder.replace('/', '.')}.planted_{number} -> {imported} (l." in checked.stdout, (folder, imported)
 
 
 def test_every_top_level_package_is_in_the_contracts() -> None:

@@ -72,13 +72,6 @@ def test_the_target_leaves_the_language_of_the_text_visibly(
     assert visit.evaluate("window.flashed")
 
 
-def test_the_target_follows_a_text_that_changes_its_language(first_visit: Visit) -> None:
-    for text, target in ((QUESTION, "de"), (ANSWER, "en"), (QUESTION, "de")):
-        first_visit.paste(text)
-        first_visit.until(lambda: first_visit.is_settled)
-        assert first_visit.chosen("target-language") == target
-
-
 def test_a_target_that_the_user_insists_on_stays(first_visit: Visit) -> None:
     first_visit.paste(QUESTION)
     first_visit.until(lambda: first_visit.is_settled)
@@ -123,9 +116,7 @@ def test_a_long_text_is_translated_as_a_file_into_another_language_than_its_own(
     assert first_visit.all("#files a")[0].get_attribute("download") == "text.de.txt"
 
 
-@pytest.mark.parametrize(
-    ("query", "first"), [("fran", "French"), ("deut", "German"), ("JAPANE", "Japanese"), ("sv", "Swedish")]
-)
+@pytest.mark.parametrize(("query", "first"), [("deut", "German"), ("sv", "Swedish")])
 def test_a_language_is_found_by_its_names_and_its_tag(many_languages: Visit, query: str, first: str) -> None:
     many_languages.find("target-language").click()
     assert len(many_languages.options) > 180

@@ -1,3 +1,5 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 
 from tests.browser.conftest import MAX_TEXT_CHARACTERS
@@ -5,6 +7,18 @@ from tests.browser.visit import Visit
 from tests.end_to_end.servers import Served, num_cancelled, until
 
 LONG = "My sister has bought a new red car. Can you help me find my keys? Where is the station? "
+
+
+@contextmanager
+def throttled(visit: Visit) -> Iterator[None]:
+    """Let 4 KB of an answer arrive in a second."""
+    conditions = {"offline": False, "latency": 0, "uploadThroughput": -1}
+    visit.chromium.execute_cdp_cmd("Network.enable", {})
+    visit.chromium.execute_cdp_cmd("Network.emulateNetworkConditions", {"downloadThroughput": 4000, **conditions})
+    try:
+        yield
+    finally:
+        visit.chromium.execute_cdp_cmd("Network.emulateNetworkConditions", {"downloadThroughput": -1, **conditions})
 
 
 def test_german_appears_while_english_is_typed(visit: Visit) -> None:
@@ -17,8 +31,9 @@ def test_the_text_grows_while_it_streams(visit: Visit) -> None:
     visit.evaluate(
         "window.seen = [], new MutationObserver(() => seen.push(output.textContent)).observe(output, {childList: true})"
     )
-    visit.paste(LONG * 3)
-    visit.until(lambda: visit.is_settled)
+    with throttled(visit):  # so that its events come one after the other, however fast the server is
+        visit.paste(LONG * 20)
+        visit.until(lambda: visit.is_settled)
     seen = visit.evaluate("window.seen")
     assert isinstance(seen, list)
     growing = list(dict.fromkeys(str(text) for text in seen if text))

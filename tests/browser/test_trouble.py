@@ -1,7 +1,9 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.keys import Keys
@@ -12,6 +14,8 @@ from tests.browser.visit import Visit
 from tests.end_to_end.servers import Served, gauge, until
 from tests.end_to_end.servers import started as server_started
 
+_CROWD = MAX_WAITING // 5 + 20  # calls: more than have room
+
 
 @pytest.fixture
 def mortal() -> Iterator[Served]:
@@ -19,20 +23,34 @@ def mortal() -> Iterator[Served]:
     yield from server_started("--threads", "1")
 
 
+@contextmanager
+def standing_still(served: Served) -> Iterator[None]:
+    """Stop the processes of the engines for a moment."""
+    engines = psutil.Process(served.process.pid).children(recursive=True)
+    for each in engines:
+        each.suspend()
+    try:
+        yield
+    finally:
+        for each in engines:
+            each.resume()
+
+
 def test_a_busy_server_is_reported_beside_the_pane_and_retried(visit: Visit, served: Served) -> None:
-    with served.client() as client, ThreadPoolExecutor() as pool:
-        # One call gets half of the queue at most; long answers keep the queue full.
-        crowd = {"text": ["Good morning."] * 100, "source": "en", "target": "de", "beam_size": 8, "min_new_tokens": 60}
-        answers = [pool.submit(client.post, "/v1/translate", json=crowd) for _ in range(2)]
-        until(lambda: gauge(client, "kvasir_requests_waiting") >= MAX_WAITING)
-        visit.paste("Thank you.")
-        problem = visit.find("error-notice")
-        visit.until(problem.is_displayed)
+    with served.client() as client, ThreadPoolExecutor(_CROWD) as pool:
+        # Engines that stand still keep the queue full, however fast they are. Rests of long calls would make room.
+        short = {"text": ["Good morning."] * 5, "source": "en", "target": "de"}
+        with standing_still(served):
+            answers = [pool.submit(client.post, "/v1/translate", json=short) for _ in range(_CROWD)]
+            until(lambda: gauge(client, "kvasir_requests_waiting") >= MAX_WAITING)
+            visit.paste("Thank you.")
+            problem = visit.find("error-notice")
+            visit.until(problem.is_displayed)
         assert problem.text.startswith("Kvasir is busy. The queue is full:")
         assert "Trying again in" in problem.text
         assert "Try now" in problem.text
         assert problem.get_attribute("role") == "alert"
-        assert [answer.result().status_code for answer in answers] == [200, 200]
+        assert {answer.result().status_code for answer in answers} == {200, 429}
     visit.until(lambda: visit.is_settled)
     assert visit.translation == "Vielen Dank."
     assert not problem.is_displayed()

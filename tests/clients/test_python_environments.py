@@ -113,7 +113,3 @@ def test_transpolibre(url: str, tmp_path: Path) -> None:
     assert 'msgid "Good morning."\nmsgstr "Guten Morgen."' in written
     assert 'msgstr "Der Hund ist alt.\\n"' in written
     assert written.count('msgstr ""') == 1
-
-
-def test_transpolibre_keeps_its_placeholders(url: str, tmp_path: Path) -> None:
-    assert _transpolibre(url, tmp_path / "x.po").count("%(name)s") == 2

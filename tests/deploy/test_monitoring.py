@@ -102,18 +102,6 @@ def test_every_metric_and_label_exists(echo: EchoGenerator) -> None:
             assert used <= labels.get(name, used), f"{name}{{{selector}}}"
 
 
-def test_panels_do_not_overlap() -> None:
-    cells = [
-        (x, y)
-        for panel in _dashboard()["panels"]
-        for position in [panel["gridPos"]]
-        for x in range(position["x"], position["x"] + position["w"])
-        for y in range(position["y"], position["y"] + position["h"])
-    ]
-    assert len(cells) == len(set(cells))
-    assert max(x for x, _ in cells) < 24
-
-
 @pytest.mark.parametrize("file", ["compose.monitoring.yaml", "compose.proxy.yaml"])
 def test_a_compose_file_mounts_files_that_exist(file: str) -> None:
     services = yaml.safe_load(text_of(f"deploy/{file}"))["services"]

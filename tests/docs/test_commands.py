@@ -22,7 +22,7 @@ COMMANDS = (
     *("shortlist", "live"),
     *("loadtest", "loadtest report", "loadtest compare"),
     *("keys", "keys add", "keys list", "keys revoke", "keys limit"),
-    *("memory", "memory import", "memory export", "memory list", "memory backup"),
+    *("memory", "memory import", "memory export", "memory list", "memory delete", "memory backup"),
 )
 # Targets whose ARGS are flags of a command.
 TARGETS_WITH_FLAGS = frozenset({"serve", "loadtest"})

@@ -7,7 +7,7 @@ from pathlib import Path
 import docx
 import pytest
 
-from tests.docs.fenced_blocks import SAME_AS, blocks_of, pages, parse
+from tests.docs.fenced_blocks import SAME_AS, blocks_of, pages
 from tests.docs.running import Reader
 from tests.end_to_end.servers import Served, started
 from tests.export.tiny_checkpoint import write_checkpoint
@@ -61,18 +61,3 @@ def test_a_copy_in_a_page_equals_its_file() -> None:
     copies = [block for page in pages() for block in blocks_of(page) if block.mark == SAME_AS]
     root = Path(__file__).resolve().parents[2]
     assert not [copy.where for copy in copies if (root / copy.value).read_text(encoding="utf-8") != copy.text]
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ('```python\nprint("a")\n```\n```text\nb\n```', "page.md:5: the output is 'a\\n'"),
-        ("```bash\nfalse | true\n```", "page.md:2: exit code 1"),
-        ('```bash\necho \'{"a": [1]}\'\n```\n```json\n{"a": [2]}\n```', "page.md:5: $.a[0]: 1 instead of 2"),
-        ('```bash\necho \'{"a": 1.0004}\'\n```\n```json\n{"a": 1.0}\n```', ""),
-        ("- one\n\n  ```bash\n  cat <<E\n  two\n  E\n  ```\n\n  ```text\n  two\n  ```", ""),
-    ],
-)
-def test_an_example_that_does_not_work_is_reported(text: str, problem: str, tmp_path: Path) -> None:
-    problems = Reader(tmp_path, "127.0.0.1:1").follow(parse("page.md", text))
-    assert [found.startswith(problem) for found in problems] == ([True] if problem else [])

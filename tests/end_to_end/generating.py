@@ -88,7 +88,7 @@ class Generating:
 
 
 def serve_generating(folder: Path, bundles: Path) -> Iterator[Generating]:
-    """Write the checkpoints to `folder`, and serve their bundles beside the model that comes along."""
+    """Write the checkpoints to `folder`, and serve their bundles with the model that comes along."""
     torch.set_num_threads(1)
     checkpoints, encoder = _write_checkpoints(folder)
     settings = Settings(

@@ -101,7 +101,7 @@ def _drawn_options(seed: int) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_models_of_any_shape_give_the_same_answers_alone_and_in_company(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,23 +112,23 @@ def test_models_of_any_shape_give_the_same_answers_alone_and_in_company(
     answers = []
     for kernels in INSTRUCTION_SETS:
         monkeypatch.setenv("KVASIR_KERNELS", kernels)
-        answers.append(_assert_alone_equals_in_company(driven_engine(bundle), _mixed(40)))
+        answers.append(_assert_alone_equals_in_company(driven_engine(bundle), _mixed(24)))
     assert all(answer == answers[0] for answer in answers), options
     assert _num_lengths(answers[0]) > 2
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
-def test_200_mixed_requests_get_the_same_answers_alone_and_in_company(
+def test_mixed_requests_get_the_same_answers_alone_and_in_company(
     exported: Callable[[Precision], Exported], precision: Precision
 ) -> None:
-    answers = _assert_alone_equals_in_company(exported(precision).engine(), _mixed(200))
+    answers = _assert_alone_equals_in_company(exported(precision).engine(), _mixed(60))
     assert _num_lengths(answers) > 5
 
 
 def test_the_default_model_gives_the_same_answers_alone_and_in_company() -> None:
     bundle = load_bundle(DEFAULT_MODEL)
     tokenizer = open_tokenizer(bundle)
-    sentences = SENTENCES.read_text(encoding="utf-8").splitlines()[:60]
+    sentences = SENTENCES.read_text(encoding="utf-8").splitlines()[:24]
     sources = [tokenizer.encode(sentence).tolist() for sentence in sentences]
     requests = [request(source, _mixed_params(number)) for number, source in enumerate(sources)]
     assert _num_lengths(_assert_alone_equals_in_company(driven_engine(bundle), requests)) > 5
@@ -146,7 +146,7 @@ def test_the_score_of_a_hypothesis_is_that_of_teacher_forcing_it(float32: Export
     model, end = float32.model, float32.bundle.config.special_tokens.end_of_sequence
     requests = [
         request(each.source.tolist(), changed(each.params, return_scores=True, max_repetitions=0))
-        for each in _mixed(60)
+        for each in _mixed(30)
     ]
     for done in float32.engine().run(requests):
         params = done.request.params
@@ -172,20 +172,3 @@ def test_greedy_with_the_cache_equals_greedy_without_it(float32: Exported) -> No
         # Every token is the best one after those before it; only the last one that the limit allows is the end anyhow.
         best = log_probs.argmax(dim=-1).tolist()
         assert best[: LIMIT - 1] == [*tokens, special.end_of_sequence][: LIMIT - 1]
-
-
-def test_a_decoder_step_writes_one_position_of_each_row_and_nothing_else(float32: Exported) -> None:
-    engine = float32.engine()
-    cache = engine.runner.cache
-    engine.scheduler.submit(
-        [request([*range(1, length), 0], sentence_params(max_new_tokens=LIMIT)) for length in (9, 4)]
-    )
-    engine.step()
-    rows = cache.num_rows
-    past_lengths = cache.past_lengths[:rows].tolist()
-    before = [buffer.copy() for buffer in (cache.self_cache, cache.cross_cache, cache.last_cross)]
-    engine.runner.decode(rows, 1, with_scores=True)
-    changed = np.argwhere((before[0] != cache.self_cache).any(axis=(0, 2, 4)))  # [row, position]
-    assert changed.tolist() == [[row, past_len] for row, past_len in enumerate(past_lengths)]
-    assert np.array_equal(before[1], cache.cross_cache)
-    assert np.array_equal(before[2], cache.last_cross)

@@ -39,19 +39,6 @@ def test_the_source_may_be_named_and_the_target_be_a_variant(client: deepl.DeepL
         )
 
 
-@pytest.mark.parametrize(
-    ("model_type", "used"),
-    [
-        ("latency_optimized", "latency_optimized"),
-        ("quality_optimized", "quality_optimized"),
-        ("prefer_quality_optimized", "quality_optimized"),
-    ],
-)
-def test_model_types_are_told(client: deepl.DeepLClient, model_type: str, used: str) -> None:
-    result = _one(client.translate_text("Good morning.", target_lang="DE", model_type=model_type))
-    assert result.model_type_used == used
-
-
 def test_options_are_taken_and_unknown_ones_do_no_harm(client: deepl.DeepLClient) -> None:
     result = client.translate_text(
         "Good morning.",
@@ -113,53 +100,6 @@ def test_glossaries_are_stored_used_and_deleted(client: deepl.DeepLClient) -> No
     csv = client.create_glossary_from_csv("Travel", "EN", "DE", 'station,"Halt"\n')
     assert client.get_glossary_entries(csv) == {"station": "Halt"}
     client.delete_glossary(csv)
-
-
-def test_several_glossaries_apply_to_a_text_and_to_a_document(client: deepl.DeepLClient, tmp_path: Path) -> None:
-    made = [client.create_glossary("One", "EN", "DE", entries) for entries in ({"station": "Halt"}, {"cup": "Becher"})]
-    try:
-        text = "The cup is at the station."
-        result = _one(client.translate_text(text, source_lang="EN", target_lang="DE", glossary_ids=list(made)))
-        assert "Halt" in result.text
-        assert "Becher" in result.text
-        source, target = tmp_path / "note.txt", tmp_path / "notiz.txt"
-        source.write_text(text, encoding="utf-8")
-        client.translate_document_from_filepath(
-            source, target, source_lang="EN", target_lang="DE", glossary_ids=[each.glossary_id for each in made]
-        )
-        assert "Halt" in target.read_text(encoding="utf-8")
-        assert "Becher" in target.read_text(encoding="utf-8")
-    finally:
-        for each in made:
-            client.delete_glossary(each)
-
-
-def test_a_table_of_both_directions_is_not_stored_as_one(client: deepl.DeepLClient) -> None:
-    with pytest.raises(deepl.DeepLException, match="entry 2 of the glossary is from de to en"):
-        client.create_glossary_from_csv("Both", "EN", "DE", '"cup","Becher","EN","DE"\n"Halt","station","DE","EN"\n')
-    named = client.create_glossary_from_csv("One", "EN", "DE", '"cup","Becher","EN","DE"\n')
-    assert client.get_glossary_entries(named) == {"cup": "Becher"}
-    client.delete_glossary(named)
-
-
-def test_the_version_of_tag_handling_may_be_chosen_and_errors_say_where(client: deepl.DeepLClient) -> None:
-    def translated(text: str, handling: str) -> str:
-        return _one(
-            client.translate_text(
-                text, source_lang="EN", target_lang="DE", tag_handling=handling, tag_handling_version="v2"
-            )
-        ).text
-
-    assert "<i>" in translated("<i>Good</i> morning.", "html")
-    with pytest.raises(deepl.DeepLException, match=r"in line 2.*tag_handling=html"):
-        translated("<p>Good morning.\n</b>", "xml")
-
-
-def test_products_that_the_server_lacks_raise_with_a_reason(client: deepl.DeepLClient) -> None:
-    with pytest.raises(deepl.DeepLException, match="does not have write"):
-        client.rephrase_text("Good morning.", target_lang="EN-GB")
-    with pytest.raises(deepl.DeepLException, match="does not have style_rules"):
-        client.get_all_style_rules()
 
 
 def test_tags_are_kept(client: deepl.DeepLClient) -> None:

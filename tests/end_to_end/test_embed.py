@@ -87,15 +87,3 @@ def test_the_python_client_embeds(generating: Generating) -> None:
         several = client.embed(TEXTS, model="own-float32", pooling="mean", normalize=True)
         assert one.embedding == pytest.approx(several[0].embedding, abs=1e-6)
         assert len(several) == len(TEXTS)
-
-
-def test_a_model_without_the_task_names_its_route(generating: Generating) -> None:
-    answer = generating.client.post("/v1/generate", json={"model": "own-float32", "text": "a cat"})
-    assert answer.status_code == 422
-    assert answer.json()["error"]["code"] == "unsupported_task"
-    assert "POST /v1/embed" in answer.json()["error"]["message"]
-
-
-def test_the_included_models_embed(generating: Generating) -> None:
-    answer = generating.client.post("/v1/embed", json={"model": "en-de", "text": ["Good morning.", "Hello."]})
-    assert [len(each["embedding"]) for each in answer.json()["embeddings"]] == [256, 256]

@@ -7,14 +7,13 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
 import pytest
 
-from bundle.manifest import MANIFEST_FILE
 from server.operations.defaults import DEFAULT_MODEL
 from tests.end_to_end.servers import PATIENCE_SECONDS, ROOT, Served, relabelled, started, until
 
@@ -85,12 +84,6 @@ def _memory(server: Served) -> int:
     return total
 
 
-def _rewritten(bundle: Path, change: Callable[[dict[str, object]], None]) -> None:
-    manifest = json.loads((bundle / MANIFEST_FILE).read_text(encoding="utf-8"))
-    change(manifest)
-    (bundle / MANIFEST_FILE).write_text(json.dumps(manifest), encoding="utf-8")
-
-
 def test_a_model_is_replaced_under_load_without_a_failed_request_and_its_memory_returns(
     server: Served, admin: httpx2.Client, tmp_path: Path
 ) -> None:
@@ -104,16 +97,6 @@ def test_a_model_is_replaced_under_load_without_a_failed_request_and_its_memory_
     assert set(answers[0].json()["seconds"]) == {"verify", "load", "drain"}
     # Two models of 60 MB were loaded besides.
     assert _memory(server) - before < 50e6
-
-
-def test_a_damaged_bundle_leaves_the_old_one_serving(server: Served, admin: httpx2.Client, tmp_path: Path) -> None:
-    damaged = relabelled(tmp_path, "en", "de")
-    (damaged / "encoder.onnx").write_bytes((damaged / "encoder.onnx").read_bytes()[:-1])
-    with _load(server) as statuses:
-        answer = admin.post("/admin/models", json={"folder": str(damaged)})
-    assert answer.status_code == 422
-    assert "encoder.onnx" in answer.json()["error"]["message"]
-    assert set(statuses) == {200}
 
 
 def test_a_signal_applies_what_the_folders_contain(server: Served, admin: httpx2.Client, folder: Path) -> None:
@@ -145,12 +128,6 @@ def test_a_signal_during_the_start_does_not_end_the_server() -> None:
             assert process.wait(PATIENCE_SECONDS) == 0
         finally:
             process.kill()
-
-
-def test_the_port_for_administration_has_the_limits_of_the_other_one(server: Served, admin: httpx2.Client) -> None:
-    answer = admin.get("/admin/models", headers={"X": "a" * 100_000})
-    assert answer.status_code == 431
-    assert admin.get("/admin/models").status_code == 200
 
 
 def test_an_unloaded_model_gives_its_memory_back_until_its_next_request(server: Served, admin: httpx2.Client) -> None:

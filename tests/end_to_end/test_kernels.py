@@ -31,7 +31,7 @@ def _kernels(served: Served) -> object:
 
 def _translations(served: Served, **options: object) -> list[str]:
     with served.client() as client:
-        answer = client.post("/v1/translate", json={"text": SENTENCES[:40], **options})
+        answer = client.post("/v1/translate", json={"text": SENTENCES[:24], **options})
     assert answer.status_code == 200, answer.text
     return [translation["text"] for translation in answer.json()["translations"]]
 
@@ -44,7 +44,7 @@ def _translations(served: Served, **options: object) -> list[str]:
 def test_both_translate_almost_alike(served: Served, without_kernels: Served, options: dict[str, object]) -> None:
     native, functions = _translations(served, **options), _translations(without_kernels, **options)
     # Rounded elsewhere, an int8 number may fall on the other side, and a translation with it now and then.
-    assert sum(map(str.__eq__, native, functions)) >= 32
+    assert sum(map(str.__eq__, native, functions)) >= 19
 
 
 def test_the_log_says_which_operators_run(served: Served, without_kernels: Served) -> None:

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from server.http.app import create_app
 from server.operations.settings import Settings
-from server.text.protection.masked_sentence import Means
+from server.text.protection.masked_sentence import Strategy
 from tests.server.text.readers.documents import DocumentMaker
 
 COPIED = ("code", "pre", "script", "style")
@@ -77,10 +77,10 @@ def _shape(document: str, format_: str) -> Shape:
 @pytest.mark.parametrize("format_", ["text", "html"])
 def test_sentences_lose_no_span(client: TestClient, format_: str) -> None:
     drawn = random.Random(2)
-    spans = [[drawn.choice(SPANS) for _ in range(template.count("[]"))] for template in TEMPLATES for _ in range(12)]
+    spans = [[drawn.choice(SPANS) for _ in range(template.count("[]"))] for template in TEMPLATES for _ in range(5)]
     sentences = [
         template.replace("[]", "{}").format(*each)
-        for template, each in zip((each for each in TEMPLATES for _ in range(12)), spans, strict=True)
+        for template, each in zip((each for each in TEMPLATES for _ in range(5)), spans, strict=True)
     ]
     if format_ == "html":
         written = _translated(client, list(map(escape, sentences)), source="en", target="de", format=format_)
@@ -100,7 +100,7 @@ def test_an_answer_reports_the_means_that_kept_each_span(client: TestClient) -> 
     ).json()
     protected = answer["translations"][0]["details"]["protected"]
     assert [(each["text"], each["kind"]) for each in protected] == [("{name}", "placeholder")]
-    assert {each["means"] for each in protected} <= set(Means)
+    assert {each["means"] for each in protected} <= set(Strategy)
     metrics = client.get("/metrics").text
     assert 'kvasir_protected_spans_total{kind="placeholder"' in metrics
     answer = client.post("/v1/translate", json={"text": "Good morning.", "source": "en"}).json()
@@ -110,7 +110,7 @@ def test_an_answer_reports_the_means_that_kept_each_span(client: TestClient) -> 
 @pytest.mark.parametrize("format_", ["html", "xml"])
 def test_generated_documents_keep_their_structure(client: TestClient, format_: str) -> None:
     maker = DocumentMaker(seed=21)
-    documents = [maker.html() if format_ == "html" else maker.xml() for _ in range(25)]
+    documents = [maker.html() if format_ == "html" else maker.xml() for _ in range(10)]
     translations = _translated(client, documents, format=format_)
     assert translations != documents
     for document, translation in zip(documents, translations, strict=True):
@@ -122,31 +122,11 @@ def test_inline_tags_follow_their_words(client: TestClient) -> None:
     assert translation == "<p>Tom hat ein <b>neues</b> Auto.</p>"
 
 
-def test_plain_texts_are_what_they_were_beside_special_ones(client: TestClient) -> None:
-    plain = ["Where is the station?", "Good morning. How are you today?\n\nThank you."]
-    alone = _translated(client, plain)
-    assert _translated(client, [*plain, "See {name}."])[:2] == alone
-
-
 def test_alternatives_keep_everything_too(client: TestClient) -> None:
     body = {"text": "Write to <b>{name}</b> today.", "format": "html", "beam_size": 4, "num_hypotheses": 3}
     [translation] = client.post("/v1/translate", json=body).json()["translations"]
     for each in (translation, *translation["alternatives"]):
         assert each["text"].count("{name}") == each["text"].count("<b>") == each["text"].count("</b>") == 1
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ({"text": "<a>", "format": "xml"}, "not well-formed XML"),
-        ({"text": "<a>x</a>", "format": "xml", "required_phrases": ["Haus"]}, "required_phrases"),
-        ({"text": "x", "format": "rtf"}, "format"),
-    ],
-)
-def test_what_cannot_be_done_is_refused(client: TestClient, body: dict[str, object], message: str) -> None:
-    answer = client.post("/v1/translate", json=body)
-    assert answer.status_code == 422
-    assert message in answer.json()["error"]["message"]
 
 
 def test_sentences_without_spans_stream_by_word_and_others_as_a_whole(client: TestClient) -> None:

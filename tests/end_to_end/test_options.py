@@ -72,30 +72,3 @@ def test_alternatives_differ_behind_the_prefix(client: TestClient) -> None:
     texts = [found["text"], *(other["text"] for other in found["alternatives"])]
     assert all(text.startswith("Das") for text in texts)
     assert len(set(texts)) >= 3  # different tokens may be the same text
-
-
-def test_the_same_seed_says_the_same_and_another_something_else(client: TestClient) -> None:
-    def sample(seed: int) -> list[str]:
-        found = _translate(client, temperature=1.3, seed=seed, num_hypotheses=3)
-        return [found["text"], *(other["text"] for other in found["alternatives"])]
-
-    assert sample(1) == sample(1)
-    assert sample(1) != sample(2)
-
-
-def test_attention_is_a_matrix_of_weights_and_alternatives_begin_with_the_chosen_token(client: TestClient) -> None:
-    found = _translate(client, beam_size=1, return_attention=True, num_token_alternatives=3, alignment_heads=[0, 1])
-    [sentence] = found["sentences"]
-    assert len(sentence["attention"]) == len(sentence["target_tokens"]) - 1
-    for row in sentence["attention"]:
-        assert len(row) == len(sentence["source_tokens"])
-        assert math.fsum(row) == pytest.approx(1, abs=1e-4)
-    firsts = [best[0]["token"] for best in sentence["token_alternatives"]]
-    assert firsts == sentence["target_tokens"]
-    assert all(best[0]["score"] >= best[1]["score"] >= best[2]["score"] for best in sentence["token_alternatives"])
-
-
-def test_metrics_count_what_was_scored(client: TestClient) -> None:
-    client.post("/v1/score", json={"text": ["Tea.", "Good morning."], "translation": ["Tee.", "Guten Morgen."]})
-    exposition = client.get("/metrics").text
-    assert 'endpoint="/v1/score"' in exposition

@@ -16,7 +16,7 @@ from tests.end_to_end.exported import MAX_SOURCE_TOKENS, Exported
 from tests.fakes.engine import request
 from tests.fakes.sentence_params import changed, sentence_params
 
-END, VOCAB, NUM_REQUESTS = 0, 60, 78
+END, VOCAB, NUM_REQUESTS = 0, 60, 39
 PLAIN = sentence_params(max_new_tokens=20, return_scores=True)
 DETAILS = sentence_params(
     max_new_tokens=20, return_scores=True, return_token_scores=True, num_token_alternatives=2, return_attention=True

@@ -31,14 +31,9 @@ def test_a_newcomer_gets_german_for_english(served: Served) -> None:
 @pytest.mark.parametrize(
     ("content", "statuses"),
     [
-        ('{"text": 5}', {422}),
-        (json.dumps({"text": "word " * 200_000}), {422}),
         (json.dumps({"text": "x" * 5_000_000}), {413}),
-        (json.dumps({"text": ["Yes."] * 10_000}), {422}),
         ('{"text": "\\ud800 and \\u0000"}', {200}),
-        (json.dumps({"text": "🎉 שלום \u202e </s> <pad> >>de<<"}), {200}),
         ("[" * 100_000, {422}),
-        ("[" * 2_000, {400}),
     ],
 )
 def test_bad_input_gets_an_answer_and_the_server_goes_on(served: Served, content: str, statuses: set[int]) -> None:
@@ -121,16 +116,6 @@ def test_what_a_second_signal_cuts_off_is_told_so_and_the_exit_code_says_it(drai
     assert draining.process.wait(PATIENCE_SECONDS) == 1
     assert [line["lost"] for line in draining.lines if "lost" in line] == [1]
     assert not any("exc_info" in line for line in draining.lines)
-
-
-def test_the_log_is_one_json_line_a_request_and_holds_no_text(served: Served) -> None:
-    with served.client() as client:
-        client.post("/v1/translate", json={"text": "Marmalade."}, headers={"X-Request-ID": "marked"})
-        client.get("/health/live")
-    until(lambda: any(line.get("id") == "marked" for line in served.lines))
-    [line] = [line for line in served.lines if line.get("id") == "marked"]
-    assert (line["endpoint"], line["status"], line["sentences"]) == ("/v1/translate", 200, 1)
-    assert "armalade" not in json.dumps(served.lines)
 
 
 def test_three_words_overtake_a_hundred_and_fifty_that_are_being_decoded(served: Served) -> None:

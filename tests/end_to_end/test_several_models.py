@@ -3,12 +3,6 @@
 from tests.end_to_end.servers import Served
 
 
-def test_the_start_reports_every_model(polyglot: Served) -> None:
-    loaded = [line for line in polyglot.lines if line["message"] == "model loaded"]
-    assert [line["model"] for line in loaded] == ["de-en", "en-de", "en-es", "en-fr"]
-    assert all(line["replicas"] == line["threads_per_replica"] == 1 for line in loaded)
-
-
 def test_the_start_reports_what_models_are_good_for_before_it_listens(polyglot: Served) -> None:
     messages = [line["message"] for line in polyglot.lines]
     stated = [line for line in polyglot.lines if line["message"] == "demonstration model"]

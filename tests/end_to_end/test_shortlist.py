@@ -129,14 +129,6 @@ def test_an_export_takes_the_shortlist_of_a_folder_and_rejects_a_damaged_one(tmp
     assert not (tmp_path / "other").exists()
 
 
-def test_an_export_reports_a_list_of_words_that_it_does_not_read(tmp_path: Path) -> None:
-    folder = write_random_model(tmp_path / "student", MarianShape())
-    (folder / "lex.s2t.gz").write_bytes(b"")
-    phases: list[str] = []
-    assert not export_bundle(folder, tmp_path / "bundle", "int8", report=phases.append).config.has_shortlist
-    assert phases[1].startswith("lex.s2t.gz is left out: a shortlist must be binary")
-
-
 def test_a_bundle_lacks_nothing_that_its_shortlist_needs(bundle: Bundle) -> None:
     bundle.file(SHORTLIST_FILE).write_bytes(b"other")
     with pytest.raises(BundleError, match=SHORTLIST_FILE):

@@ -1,8 +1,5 @@
 """Translation memories with DeepL's own Python client, unmodified, and what a translation says about them."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +8,7 @@ import httpx2
 import pytest
 
 from kvasir_client import Client
-from tests.end_to_end.servers import Served, started
+from tests.end_to_end.servers import Served, relabelled, started
 
 _TMX = """<?xml version="1.0" encoding="UTF-8"?>
 <tmx version="1.4"><header srclang="en"/><body>
@@ -92,15 +89,23 @@ def test_each_sentence_says_what_the_memory_had(server: Served, memory: str, for
     assert isinstance(details, dict)
     uses = [(each["memory"], each.get("score"), each.get("segment_id")) for each in details["memory"]]
     assert uses == [("exact", 100, "1"), ("none", None, None), ("fuzzy", 87, "2")]
+    assert " ".join(each["translation"] for each in details["memory"]) == translation["text"]
 
 
-def test_a_stream_has_the_same_text(server: Served, memory: str) -> None:
-    text = "Press the green button 7 times. Good morning. Press the green button 8 times."
-    whole = _translated(server, text, memory_id=memory)["text"]
-    body = {"text": text, "source": "en", "target": "de", "memory_id": memory, "stream": True}
-    events = httpx2.post(f"{server.url}/v1/translate", json=body).text
-    deltas = [line.partition('"text":')[2][1:-2] for line in events.splitlines() if line.startswith('data: {"index"')]
-    assert "".join(deltas) == whole
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Press the <b>green</b> button 7 times.", "Die <b>grüne</b> Taste 7-mal betätigen."),
+        ("<p>Press the <b>green button</b> 7 times.</p>", "<p>Die <b>grüne Taste</b> 7-mal betätigen.</p>"),
+        ("The <i>red</i> pump is in the old house.", "Das <i>rote</i> Pumpwerk befindet sich im alten Haus."),
+    ],
+)
+def test_tags_stay_with_their_words_in_what_the_memory_has(
+    server: Served, memory: str, text: str, expected: str
+) -> None:
+    translation = _translated(server, text, memory_id=memory, format="html")
+    assert translation["text"] == expected
+    assert translation["details"]["memory"][0]["memory"] == "exact"  # type: ignore[index]  # an object
 
 
 def test_documents_count_sentences_by_their_memory(client: deepl.DeepLClient, server: Served, memory: str) -> None:
@@ -168,22 +173,34 @@ def test_unknown_memories_and_uploads_without_their_key_are_refused(server: Serv
     job = client.create_translation_memory_import("x.tmx", 10)
     address = job.upload_url.replace("key=", "key=x")
     assert httpx2.put(address, content=b"<tmx/>").status_code == 404
+    assert httpx2.put(job.upload_url, content=b"<tmx></tmx>").status_code == 400  # more than was announced
+    assert httpx2.put(job.upload_url, content=b"<tmx/>").status_code == 204
 
 
-def test_the_command_line_of_deepl_works(server: Served, memory: str, tmp_path: Path) -> None:
-    environment = {**os.environ, "DEEPL_AUTH_KEY": "any", "DEEPL_SERVER_URL": server.url}
+@pytest.fixture(scope="module")
+def through_english(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server from German to English, and from there to German that it says is French."""
+    folder = tmp_path_factory.mktemp("bundles")
+    models = ("--model", "models/de-en", "--model", str(relabelled(folder, "en", "fr")))
+    yield from started(*models, "--memory-file", str(folder / "memories"), "--threads", "1")
 
-    def run(*arguments: str) -> str:
-        command = [sys.executable, "-m", "deepl", "translation-memory", *arguments]
-        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
 
-    path = tmp_path / "more.tmx"
-    path.write_text(_TMX, "utf-8")
-    imported = run("import", "--name", "More", str(path))
-    copied = imported.partition("Translation memory ID: ")[2].split()[0]
-    assert "More" in run("list")
-    assert "More" in run("get", copied)
-    assert "Taste" in run("segments", copied)
-    run("export", copied, str(tmp_path / "out.tmx"))
-    assert "Pumpwerk" in (tmp_path / "out.tmx").read_text("utf-8")
-    assert "deleted" in run("delete", copied)
+@pytest.mark.parametrize("format_", ["text", "html"])
+def test_a_memory_is_used_between_languages_without_a_model_of_their_own(through_english: Served, format_: str) -> None:
+    with through_english.client() as client:
+        languages = {"name": "Through English", "source_language": "de", "target_languages": ["fr"]}
+        memory_id = client.post("/v3/translation_memories", json=languages).json()["translation_memory_id"]
+        targets = [{"target_language": "fr", "target_text": "Appuyez 5 fois sur le bouton."}]
+        segment = {"source_text": "Drücken Sie den Knopf 5 Mal.", "targets": targets}
+        client.put(f"/v3/translation_memories/{memory_id}/segments", json={"segments": [segment]})
+        text = "Guten Morgen. Drücken Sie den Knopf 7 Mal. Drücken Sie den Knopf sofort 7 Mal. Vielen Dank."
+        body = {"text": text, "source": "de", "target": "fr", "memory_id": memory_id, "format": format_}
+        answer = client.post("/v1/translate", json=body).json()["translations"][0]
+        without = client.post("/v1/translate", json={**body, "memory_id": None}).json()["translations"][0]["text"]
+    reports = answer["details"]["memory"]
+    assert [each["memory"] for each in reports] == ["none", "exact", "fuzzy", "none"]
+    assert [each["text"] for each in reports] == text.replace(". ", ".|").split("|")
+    assert reports[1]["translation"] == "Appuyez 7 fois sur le bouton."
+    assert "Appuyez 7 fois sur le bouton." in answer["text"]
+    assert answer["text"].split()[-2:] == without.split()[-2:]
+    assert "Appuyez" not in without

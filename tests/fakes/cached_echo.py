@@ -48,7 +48,7 @@ class Cached:
         return self.echo.gate
 
     def begin(self, *requests: Request) -> asyncio.Task[list[Completion]]:
-        """Start a call that runs beside the test."""
+        """Start a call that runs during the test."""
         return asyncio.create_task(self.generator.generate(requests))
 
     @property

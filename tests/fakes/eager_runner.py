@@ -24,6 +24,7 @@ class EagerRunner:
         self.start_token = config.decoder_start_token_id
         self.has_decoder = True
         self.token_lists = None
+        self.prefill = None
         self.attention_scale = shape.head_dim**-0.5
         self._vocab = shape.vocab_size
         self._encoder, self._decoder = EncoderGraph(transformer).eval(), DecoderStepGraph(transformer).eval()

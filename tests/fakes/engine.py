@@ -16,7 +16,7 @@ from bundle.manifest import BundleConfig, Provenance, Shapes, SpecialTokens
 from server.engine.decoding.search import SearchLimits
 from server.engine.engine import Engine, EngineObserver, StreamUpdate
 from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
-from server.engine.model_runner import NO_ROWS, Candidates, ModelRunner
+from server.engine.model_runner import NO_ROWS, Candidates, ModelRunner, Prefill
 from server.engine.scheduler import Scheduler, SchedulerLimits
 from server.interface.request import Completion, Pooling, Request, SentenceParams, Timings, TokenIds
 from server.interface.word_tokens import NO_WORDS, WordTokens
@@ -106,9 +106,16 @@ class FakeRunner:
     attention_scale = 0.5
 
     def __init__(
-        self, table: Table, max_rows: int = 16, max_source_tokens: int = 64, max_target_tokens: int = 64
+        self,
+        table: Table,
+        max_rows: int = 16,
+        max_source_tokens: int = 64,
+        max_target_tokens: int = 64,
+        *,
+        prefills: bool = False,
     ) -> None:
         self._table = table
+        self.prefill: Prefill | None = self._prefill if prefills else None
         self.cache = KVCache(CacheShapes(1, 1, 1, max_source_tokens, max_target_tokens), max_rows)
         # No answer may depend on memory that was not written.
         for memory in (self.cache.self_cache, self.cache.cross_cache, self.cache.last_cross):
@@ -168,6 +175,25 @@ class FakeRunner:
             (queries,) if with_queries else (),
         )
         return self._last_answer
+
+    def _prefill(self, row: int, tokens: NDArray[np.int32], with_logits: bool, with_queries: bool) -> Candidates:
+        """Look up the continuations after each token; those of rows without a request are not read."""
+        assert tokens[0] == self.cache.previous_tokens[row] or self.cache.past_lengths[row]
+        read = []
+        for token in tokens.tolist():
+            self.cache.previous_tokens[row] = token
+            read.append(self._read(row))
+            self.cache.past_lengths[row] += 1
+        normalizer = np.array([log_normalizer(*each) for each in read], np.float32)
+        logits = np.stack([self._table(*each) for each in read]) + normalizer[:, None]
+        queries = np.array([[cross_query(prefix)] for _, prefix in read], np.float32)
+        return Candidates(
+            np.empty((len(read), 0), np.int64),
+            np.empty((len(read), 0), np.float32),
+            normalizer if with_logits else np.full_like(normalizer, np.nan),
+            logits if with_logits else logits[:0],
+            (queries,) if with_queries else (),
+        )
 
     def before_step(self) -> None:
         """Do nothing; subclasses override it to act before every step."""
@@ -247,9 +273,11 @@ class FakeEngine(DrivenEngine):
         forced_end: bool = False,
         observer: EngineObserver | None = None,
         words: WordTokens = NO_WORDS,
+        *,
+        prefills: bool = False,
     ) -> None:
         self.runner: FakeRunner
-        super().__init__(FakeRunner(table, max_rows), END, forced_end, observer, words)
+        super().__init__(FakeRunner(table, max_rows, prefills=prefills), END, forced_end, observer, words)
 
 
 def fake_bundle(vocab: int, max_target_tokens: int = 64) -> Bundle:

@@ -49,7 +49,7 @@ def tokens(completions: Sequence[Completion]) -> list[list[int]]:
 
 
 def begin(replicas: EnginePool, *requests: Request) -> asyncio.Task[list[Completion]]:
-    """Start a call that runs beside the test."""
+    """Start a call that runs during the test."""
     return asyncio.create_task(replicas.generate(requests))
 
 
@@ -71,7 +71,7 @@ def with_replicas(
     scenario: Callable[[EnginePool], "asyncio.Future[None] | object"],
     max_waiting: int = 100,
 ) -> None:
-    """Run a coroutine of a test beside started engines, and close them in the end."""
+    """Run a coroutine of a test with started engines, and close them in the end."""
     options = PoolOptions(replicas=len(runners), max_rows=16, max_waiting=max_waiting)
     replicas = EnginePool(fake_bundle(VOCAB), runners, options)
     replicas.start()

@@ -48,7 +48,7 @@ def _translation(answer: httpx2.Response) -> str:
     return str(answer.json()["translations"][0]["text"])
 
 
-def _engines(served: Served) -> list[psutil.Process]:
+def engines_of(served: Served) -> list[psutil.Process]:
     """Return the worker processes, the oldest first."""
     server = psutil.Process(served.process.pid)
     workers = []
@@ -71,7 +71,7 @@ def storm(num_kills: int) -> tuple[Counter[int], int]:
         try:
             for _ in range(num_kills):
                 _wait_for_two(served)
-                _engines(served)[0].kill()
+                engines_of(served)[0].kill()
                 time.sleep(0.2)
             _wait_for_two(served)
         finally:
@@ -87,7 +87,7 @@ def _wait_for_two(served: Served) -> None:
     give_up = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < give_up:
         messages = Counter(line["message"] for line in served.lines)
-        if messages["worker process restarted"] == messages["worker process exited"] and len(_engines(served)) == 2:
+        if messages["worker process restarted"] == messages["worker process exited"] and len(engines_of(served)) == 2:
             return
         time.sleep(0.1)
     raise AssertionError("an engine was not restarted")

@@ -1,7 +1,7 @@
-"""Random requests over all protocols and content types against a server of its own, with probes beside them.
+"""Random requests over all protocols and content types against a server of its own, with probes among them.
 
 `python -m tests.faults.fuzz_requests --requests 100000` prints the statuses, every response above 499 and the slowest
-probes with the requests beside them. It exits with 1 if there was a 5xx other than 503 and 504, a connection without an
+probes with the requests before them. It exits with 1 if there was a 5xx other than 503 and 504, a connection without an
 answer, or a probe too slow.
 """
 

@@ -1,4 +1,4 @@
-"""Hostile documents of every format, sent to one server, and the memory and the promptness of that server beside them.
+"""Hostile documents of every format, sent to one server, and the memory and the promptness of that server meanwhile.
 
 `python -m tests.faults.hostile_uploads` sends fifty of each format: the shapes of `hostile_documents` in another size,
 and random mixtures of its markup. It prints outcomes, the slowest document and the memory after each format. It exits

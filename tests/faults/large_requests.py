@@ -1,4 +1,4 @@
-"""Requests that are large, or make large answers, in all protocols: `loop_holds` and `fuzz_requests` send them."""
+"""Requests that are large, or make large answers, in all protocols; `loop_holds` sends them."""
 
 import json
 import random
@@ -132,132 +132,71 @@ def native_attacks() -> Iterator[Attack]:
 
 def compatible_attacks() -> Iterator[Attack]:
     """Yield large requests of the other protocols."""
-    form = "application/x-www-form-urlencoded"
-    en_de = {"source": "en", "target": "de"}
-    yield Attack("libretranslate: lines", "/translate", _json(en_de | {"q": _LINES}))
-    yield Attack("libretranslate: alternatives", "/translate", _json(en_de | {"q": _LINES[:200], "alternatives": 7}))
-    yield Attack("libretranslate: html", "/translate", _json(en_de | {"q": _filled("<i>a "), "format": "html"}))
-    yield Attack("libretranslate: escaped form", "/translate", "source=en&target=de&q=" + "%41" * 1_000_000, form)
-    yield Attack(
-        "libretranslate: form of names", "/translate", "&".join(f"{'%41' * 1200}{n}=" for n in range(1000)), form
-    )
-    yield Attack("libretranslate: ampersands", "/translate", "&" * _BODY_BYTES, form)
-    yield Attack("libretranslate: plus signs", "/translate", "q=" + "+" * 1_000_000, form)
-    yield Attack(
-        "libretranslate: 900 fields", "/translate", "&".join(["q=a%20house"] * 900) + "&source=en&target=de", form
-    )
-    parts = (
-        b"".join(b'--b\r\nContent-Disposition: form-data; name="q"\r\n\r\na\r\n' for _ in range(60_000)) + b"--b--\r\n"
-    )
-    yield Attack("libretranslate: parts", "/translate", parts, "multipart/form-data; boundary=b")
-    dashes = b'--b\r\nContent-Disposition: form-data; name="q"\r\n\r\n' + b"\r\n-" * 330_000 + b"\r\n--b--\r\n"
-    yield Attack("libretranslate: boundaries", "/translate", dashes, "multipart/form-data; boundary=b")
-    many_headers = b"--b\r\n" + b"a: b\r\n" * 600_000
-    yield Attack("libretranslate: part headers", "/translate", many_headers, "multipart/form-data; boundary=b")
-    yield Attack("detect: prose", "/detect", _json({"q": _PROSE}))
-    yield Attack("detect: lines", "/detect", _json({"q": _LINES}))
-    yield Attack("detect: letters", "/detect", _json({"q": "é" * _CHARACTERS}))
-    deepl = {"source_lang": "EN", "target_lang": "DE"}
-    yield Attack("deepl: lines", "/v2/translate", _json(deepl | {"text": _LINES}))
-    names = [f"n{number}" for number in range(11_000)]
-    tagged = _filled("<n5>a</n5><n6>b</n6>")
-    for tags in ("ignore_tags", "splitting_tags", "non_splitting_tags"):
-        yield Attack(
-            f"deepl: {tags}",
-            "/v2/translate",
-            _json(deepl | {"text": ["<a>" + tagged + "</a>"], "tag_handling": "xml", tags: names}),
-        )
+    en_de, deepl = {"source": "en", "target": "de"}, {"source_lang": "EN", "target_lang": "DE"}
+    names, tagged = [f"n{number}" for number in range(11_000)], _filled("<n5>a</n5><n6>b</n6>")
     entries = "\n".join(f"{_word()} {_word()}\t{_word()}" for _ in range(9_900))
     stored = {"name": "g", "source_lang": "en", "target_lang": "de", "entries_format": "tsv"}
-    yield Attack("deepl: glossary", "/v2/glossaries", _json(stored | {"entries": entries}))
-    yield Attack(
-        "deepl: glossary of 3.9 MB",
-        "/v2/glossaries",
-        _json(stored | {"entries": _filled("abcdefgh\tx\n", _BODY_BYTES)}),
-    )
-    yield Attack("deepl: one long entry", "/v2/glossaries", _json(stored | {"entries": "a" * _BODY_BYTES + "\tb"}))
-    dictionaries = [{"source_lang": "en", "target_lang": "de", "entries": entries, "entries_format": "tsv"}]
-    yield Attack(
-        "deepl: multilingual glossary", "/v3/glossaries", _json({"name": "g", "dictionaries": dictionaries * 10})
-    )
-    yield Attack("deepl: wrong dictionaries", "/v3/glossaries", _json({"name": "g", "dictionaries": [1] * 49_000}))
-    yield Attack("deeplx: prose", "/deeplx/translate", _json({"text": _PROSE, "target_lang": "DE"}))
-    rpc = {"id": 1, "method": "LMT_handle_texts"}
-    lang = {"source_lang_user_selected": "EN", "target_lang": "DE"}
-    yield Attack(
-        "deeplx: call",
-        "/deeplx/jsonrpc",
-        _json(rpc | {"params": {"texts": [{"text": each} for each in _LINES], "lang": lang}}),
-    )
-    yield Attack(
-        "deeplx: wrong call", "/deeplx/jsonrpc", _json(rpc | {"params": {"texts": [1] * 49_000, "lang": lang}})
-    )
-    yield Attack(
-        "deeplx: empty texts", "/deeplx/jsonrpc", _json(rpc | {"params": {"texts": [{}] * 24_000, "lang": lang}})
-    )
-    yield Attack("imme", "/imme", _json({"source_lang": "en", "target_lang": "de", "text_list": _LINES}))
-    yield Attack("kiss", "/kiss", _json({"texts": _LINES, "from": "auto", "to": "de"}))
-    yield Attack(
-        "hcfy", "/hcfy", _json({"name": "k", "text": "\n".join(_LINES), "destination": ["德语"], "source": "英语"})
-    )
-    yield Attack("mtranserver", "/translate/batch", _json({"from": "en", "to": "de", "texts": _LINES, "html": True}))
-    message = {"role": "user", "content": _PROSE}
-    yield Attack("openai: prose", "/v1/chat/completions", _json({"model": "kvasir:en-de", "messages": [message]}))
-    yield Attack(
-        "openai: stream",
-        "/v1/chat/completions",
-        _json({"model": "kvasir:en-de", "messages": [message], "stream": True}),
-    )
-    yield Attack(
-        "openai: wrong messages", "/v1/chat/completions", _json({"model": "kvasir:en-de", "messages": [1] * 49_000})
-    )
-    yield Attack(
-        "openai: wrong parts", "/v1/chat/completions", _json({"messages": [{"role": "user", "content": [{}] * 24_000}]})
-    )
-    yield Attack("openai: many messages", "/v1/chat/completions", _json({"messages": [{"role": "a"}] * 20_000}))
-    for name, begin in (
-        ("pot", 'Translate into German:\n"""\n'),
-        ("long", "Translate from English to German, keep "),
-        ("kiss", "Translate the Source Text below to German."),
-        ("quotes", '"""'),
-        ("mark", "\U0001f524 "),
-    ):
-        prompt = begin + _filled('Translate into \n"""\n text. ', _BODY_BYTES - 1_500_000)
-        messages = [{"role": "system", "content": prompt}, {"role": "user", "content": prompt}]
-        yield Attack(f"openai: prompt {name}", "/v1/chat/completions", _json({"messages": messages[1:]}))
-    segments = {"targetLanguage": "de", "segments": [{"id": number, "text": "Tea."} for number in range(9_000)]}
-    batch = [{"role": "system", "content": "Answer in JSON."}, {"role": "user", "content": json.dumps(segments)}]
-    yield Attack("openai: segments", "/v1/chat/completions", _json({"messages": batch}))
-    nested = [{"role": "system", "content": "Answer in JSON."}, {"role": "user", "content": "[" * 1_900_000}]
-    yield Attack("openai: nested segments", "/v1/chat/completions", _json({"messages": nested}))
-    values = [
-        {"role": "system", "content": "Answer in JSON."},
-        {"role": "user", "content": "[" + "1," * 1_900_000 + "1]"},
-    ]
-    yield Attack("openai: values in a message", "/v1/chat/completions", _json({"messages": values}))
-    yield Attack("google: lines", "/language/translate/v2", _json({"q": _LINES, "source": "en", "target": "de"}))
-    yield Attack("google: detect", "/language/translate/v2/detect", _json({"q": _LINES}))
-    yield Attack("google: web", "/translate_a/single?client=gtx&sl=en&tl=de&dt=t", "q=" + quote(_PROSE), form)
-    yield Attack(
-        "google: web lines",
-        "/translate_a/t?client=gtx&sl=en&tl=de",
-        "&".join(f"q={quote(line)}" for line in _LINES),
-        form,
-    )
-    yield Attack("apertium", "/apertium/translate", "langpair=en|de&q=" + quote(_PROSE), form)
-    yield Attack("apertium: identify", "/identifyLang", "q=" + quote(_PROSE), form)
-    yield Attack("xunity", "/translate?from=en&to=de&text=" + quote(_PROSE[:40_000]), method="GET")
-    yield Attack("sugoi", "/", _json({"message": "translate batch", "batch": _LINES}))
     items = [{"Text": line} for line in _LINES]
-    yield Attack("microsoft: lines", "/translate?api-version=3.0&from=en&to=de", _json(items))
-    yield Attack("microsoft: wrong items", "/translate?api-version=3.0&from=en&to=de", _json([1] * 49_000))
-    yield Attack("microsoft: detect", "/detect?api-version=3.0", _json(items))
-    yield Attack("microsoft: break", "/breaksentence?api-version=3.0", _json([{"Text": _PROSE}]))
-    yield Attack(
-        "microsoft: break without blanks",
-        "/breaksentence?api-version=3.0&language=en",
-        _json([{"Text": "a." * 50_000}]),
-    )
+    nested = [{"role": "system", "content": "Answer in JSON."}, {"role": "user", "content": "[" * 1_900_000}]
+    values: list[tuple[str, object]] = [
+        ("/translate", en_de | {"q": _LINES}),
+        ("/translate", en_de | {"q": _LINES[:200], "alternatives": 7}),
+        ("/translate", en_de | {"q": _filled("<i>a "), "format": "html"}),
+        ("/detect", {"q": _PROSE}),
+        ("/detect", {"q": "é" * _CHARACTERS}),
+        ("/v2/translate", deepl | {"text": _LINES}),
+        *(
+            ("/v2/translate", deepl | {"text": [f"<a>{tagged}</a>"], "tag_handling": "xml", tags: names})
+            for tags in ("ignore_tags", "splitting_tags", "non_splitting_tags")
+        ),
+        ("/v2/glossaries", stored | {"entries": entries}),
+        ("/v2/glossaries", stored | {"entries": _filled("abcdefgh\tx\n", _BODY_BYTES)}),
+        ("/v2/glossaries", stored | {"entries": "a" * _BODY_BYTES + "\tb"}),
+        ("/v3/glossaries", {"name": "g", "dictionaries": [{**stored, "entries": entries}] * 10}),
+        ("/v3/glossaries", {"name": "g", "dictionaries": [1] * 49_000}),
+        ("/deeplx/translate", {"text": _PROSE, "target_lang": "DE"}),
+        ("/deeplx/jsonrpc", {"id": 1, "method": "LMT_handle_texts", "params": {"texts": [{}] * 24_000, "lang": {}}}),
+        ("/imme", {"source_lang": "en", "target_lang": "de", "text_list": _LINES}),
+        ("/hcfy", {"name": "k", "text": "\n".join(_LINES), "destination": ["德语"], "source": "英语"}),
+        ("/translate/batch", {"from": "en", "to": "de", "texts": _LINES, "html": True}),
+        ("/language/translate/v2", en_de | {"q": _LINES}),
+        ("/", {"message": "translate batch", "batch": _LINES}),
+        ("/translate?api-version=3.0&from=en&to=de", items),
+        ("/translate?api-version=3.0&from=en&to=de", [1] * 49_000),
+        ("/breaksentence?api-version=3.0&language=en", [{"Text": "a." * 50_000}]),
+        ("/v1/chat/completions", {"messages": [1] * 49_000}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": [{}] * 24_000}]}),
+        ("/v1/chat/completions", {"messages": nested}),
+        *(
+            ("/v1/chat/completions", {"model": "kvasir:en-de", "messages": [{"role": "user", "content": prompt}]})
+            for prompt in (
+                _PROSE,
+                *(
+                    begin + _filled('Translate into \n"""\n text. ', _BODY_BYTES - 1_500_000)
+                    for begin in ('Translate into German:\n"""\n', "Translate from English to German, keep ", '"""')
+                ),
+            )
+        ),
+    ]
+    for number, (path, value) in enumerate(values):
+        yield Attack(f"{path} {number}", path, _json(value))
+    form = "application/x-www-form-urlencoded"
+    for name, path, fields in (
+        ("escaped letters", "/translate", "source=en&target=de&q=" + "%41" * 1_000_000),
+        ("names", "/translate", "&".join(f"{'%41' * 1200}{n}=" for n in range(1000))),
+        ("ampersands", "/translate", "&" * _BODY_BYTES),
+        ("fields", "/translate", "&".join(["q=a%20house"] * 900) + "&source=en&target=de"),
+        ("web", "/translate_a/single?client=gtx&sl=en&tl=de&dt=t", "q=" + quote(_PROSE)),
+        ("prose", "/apertium/translate", "langpair=en|de&q=" + quote(_PROSE)),
+    ):
+        yield Attack(f"form of {name}", path, fields, form)
+    head = b'--b\r\nContent-Disposition: form-data; name="q"\r\n\r\n'
+    for name, body in (
+        ("parts", (head + b"a\r\n") * 60_000 + b"--b--\r\n"),
+        ("boundaries", head + b"\r\n-" * 330_000 + b"\r\n--b--\r\n"),
+        ("headers", b"--b\r\n" + b"a: b\r\n" * 600_000),
+    ):
+        yield Attack(f"multipart form of {name}", "/translate", body, "multipart/form-data; boundary=b")
 
 
 def other_attacks() -> Iterator[Attack]:

@@ -1,155 +1,98 @@
-"""Engines that hang, die, or find other files than at their start."""
+"""Engines that hang, die, or find other files than at their start, in a running server."""
 
-import asyncio
 import os
 import shutil
 import signal
-import time
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+import httpx2
 import pytest
-from starlette.testclient import TestClient
 
-from bundle.loading import Bundle, load_bundle
 from bundle.manifest import SOURCE_SENTENCEPIECE_FILE
-from server.http.app import create_app
-from server.interface.errors import NoEngine
-from server.interface.request import Completion, Request, Timings
 from server.operations.defaults import DEFAULT_MODEL
-from server.operations.settings import Settings
-from server.text.tokenizers.registry import open_tokenizer
-from server.workers.pool import EnginePool, PoolOptions
-from server.workers.process_worker import ProcessWorker
-from tests.fakes.echo import EchoGenerator, EchoStatus
-from tests.fakes.sentence_params import sentence_params
+from tests.end_to_end.servers import Served, started, until
+from tests.faults.engine_storm import engines_of
 
-PATIENCE_SECONDS = 60.0
-HEARTBEAT_SECONDS = 3.0
-LONG = sentence_params(beam_size=4, max_new_tokens=150, min_new_tokens=149, max_repetitions=1000)
+TEXT = {"text": "The old man sat at the window and looked at the rain. " * 20, "beam_size": 4}
+
+
+@dataclass
+class Engines:
+    """A server with two engines, and the folder of its model."""
+
+    served: Served
+    folder: Path
+
+    def pids(self) -> list[int]:
+        """Return the processes of the engines, the oldest first."""
+        return [each.pid for each in engines_of(self.served)]
+
+    def logged(self, message: str) -> int:
+        """Return how often a message was logged."""
+        return sum(line["message"] == message for line in self.served.lines)
+
+
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
+    folder = tmp_path_factory.mktemp("models") / "en-de"
+    shutil.copytree(DEFAULT_MODEL, folder)
+    flags = ("--replicas", "2", "--threads", "2", "--engine-processes", "true", "--heartbeat-limit-seconds", "3")
+    for served in started("--model", str(folder), "--cache-sentences", "0", "--max-queue-seconds", "3600", *flags):
+        yield Engines(served, folder)
 
 
 @pytest.fixture
-def bundle(tmp_path: Path) -> Bundle:
-    folder = tmp_path / "en-de"
-    shutil.copytree(DEFAULT_MODEL, folder)
-    return load_bundle(folder)
-
-
-def _pool(bundle: Bundle, replicas: int) -> tuple[EnginePool, list[ProcessWorker]]:
-    options = PoolOptions(replicas, max_rows=16, processes=True, heartbeat_limit_seconds=HEARTBEAT_SECONDS)
-    pool = EnginePool.open(bundle, options)
-    return pool, [engine for engine in pool._engines if isinstance(engine, ProcessWorker)]
-
-
-def _requests(bundle: Bundle, number: int) -> list[Request]:
-    source = open_tokenizer(bundle).encode("The old man sat at the window and looked at the rain.")
-    return [Request(source, LONG, Timings(time.monotonic())) for _ in range(number)]
-
-
-async def _until(condition: object) -> None:
-    assert callable(condition)
-    give_up = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < give_up
-        await asyncio.sleep(0.05)
+def client(engines: Engines) -> Iterator[httpx2.Client]:
+    with engines.served.client() as client:
+        until(lambda: len(engines.pids()) == 2 and client.post("/v1/translate", json=TEXT).status_code == 200)
+        yield client
 
 
 def test_a_hung_engine_is_killed_and_its_requests_are_decoded_elsewhere(
-    bundle: Bundle, caplog: pytest.LogCaptureFixture
+    engines: Engines, client: httpx2.Client
 ) -> None:
-    pool, engines = _pool(bundle, 2)
-    before = [engine._process.pid for engine in engines]
+    [hung, other], statuses, expected = engines.pids(), [], client.post("/v1/translate", json=TEXT).json()
+    answers: list[object] = []
 
-    async def scenario() -> list[Completion]:
-        call = asyncio.create_task(pool.generate(_requests(bundle, 8)))
-        await _until(lambda: all(engine._running for engine in engines))
-        os.kill(before[0] or 0, signal.SIGSTOP)
-        completions = await asyncio.wait_for(call, PATIENCE_SECONDS)
-        await _until(lambda: engines[0].is_responsive and engines[0]._process.pid != before[0])
-        return completions
+    def ask() -> None:
+        answer = client.post("/v1/translate", json=TEXT)
+        statuses.append(answer.status_code)
+        answers.append(answer.json())
 
-    try:
-        completions = asyncio.run(scenario())
-    finally:
-        pool.close()
-    assert len(completions) == 8
-    assert all(done.hypotheses for done in completions)
-    assert "worker process killed" in caplog.messages
-    assert engines[1]._process.pid == before[1]
-
-
-def test_a_silent_engine_takes_no_more_requests(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server.workers.process_worker.SILENCE_SECONDS", 0.5)
-    pool, engines = _pool(bundle, 2)
-    stopped = engines[0]
-
-    async def scenario() -> None:
-        call = asyncio.create_task(pool.generate(_requests(bundle, 8)))
-        await _until(lambda: stopped._running)
-        os.kill(stopped._process.pid or 0, signal.SIGSTOP)
-        await _until(lambda: not stopped.is_responsive)
-        held = len(stopped._running)
-        more = asyncio.create_task(pool.generate(_requests(bundle, 4)))
-        await asyncio.sleep(0.3)
-        assert len(stopped._running) == held
-        os.kill(stopped._process.pid or 0, signal.SIGCONT)
-        await asyncio.wait_for(asyncio.gather(call, more), PATIENCE_SECONDS)
-        assert stopped.is_responsive
-
-    try:
-        asyncio.run(scenario())
-    finally:
-        pool.close()
+    asking = [threading.Thread(target=ask) for _ in range(8)]
+    for each in asking:
+        each.start()
+    os.kill(hung, signal.SIGSTOP)
+    for each in asking:
+        each.join()
+    assert statuses == [200] * 8
+    assert all(answer == expected for answer in answers)
+    until(lambda: engines.logged("worker process killed") == 1 and len(engines.pids()) == 2)
+    assert hung not in engines.pids()
+    assert other in engines.pids()
 
 
-def test_an_engine_that_starts_again_loads_only_the_files_of_the_start(bundle: Bundle) -> None:
-    pool, [engine] = _pool(bundle, 1)
-    file = bundle.file(SOURCE_SENTENCEPIECE_FILE)
-    content, requests = file.read_bytes(), _requests(bundle, 1)
-
-    async def scenario() -> None:
+@pytest.mark.parametrize("kind", ["weights that are gone", "another tokenizer"])
+def test_without_its_files_no_engine_starts_and_requests_are_answered_at_once(
+    engines: Engines, client: httpx2.Client, kind: str
+) -> None:
+    """An engine that starts again loads only the files of the start of the server."""
+    weights = kind == "weights that are gone"
+    file = next(engines.folder.glob("*.onnx")) if weights else engines.folder / SOURCE_SENTENCEPIECE_FILE
+    content = file.read_bytes()
+    if weights:
+        file.unlink()
+    else:
         file.write_bytes(bytes(len(content)))
-        os.kill(engine._process.pid or 0, signal.SIGKILL)
-        await _until(lambda: not pool.status().has_engine)
-        with pytest.raises(NoEngine):
-            await asyncio.wait_for(pool.generate(requests), PATIENCE_SECONDS)
-        assert not pool.status().has_engine
-        file.write_bytes(content)
-        await _until(lambda: pool.status().has_engine)
-        [done] = await asyncio.wait_for(pool.generate(_requests(bundle, 1)), PATIENCE_SECONDS)
-        assert done.hypotheses
-
-    try:
-        asyncio.run(scenario())
-    finally:
-        pool.close()
-
-
-def test_a_server_without_an_engine_is_not_ready_and_alive(echo: EchoGenerator) -> None:
-    with TestClient(create_app(Settings(), [echo])) as client:
-        assert client.get("/health/ready").status_code == 200
-        echo.shown_status = EchoStatus(has_engine=False)
-        answer = client.get("/health/ready")
-        assert (answer.status_code, answer.json()) == (503, {"status": "no_engine"})
-        assert client.get("/health/live").status_code == 200
-
-
-def test_requests_are_answered_at_once_while_no_engine_can_be_started(bundle: Bundle, tmp_path: Path) -> None:
-    settings = Settings(model=[bundle.path], threads=1, cache_sentences=0)
-    pool, [engine] = _pool(bundle, 1)
-    body = {"text": "The old man sat at the window and looked at the rain."}
-    with TestClient(create_app(settings, [pool])) as client:
-        moved = next(path for path in sorted(bundle.path.iterdir()) if path.suffix == ".onnx")
-        weights = tmp_path / "moved"
-        moved.rename(weights)
-        os.kill(engine._process.pid or 0, signal.SIGKILL)
-        answers = [client.post("/v1/translate", json=body) for _ in range(3)]
-        assert [answer.status_code for answer in answers] == [503] * 3
-        assert {answer.json()["error"]["code"] for answer in answers} == {"no_engine"}
-        assert all(int(answer.headers["Retry-After"]) >= 1 for answer in answers)
-        assert client.get("/health/ready").json() == {"status": "no_engine"}
-        weights.rename(moved)
-        give_up = time.monotonic() + PATIENCE_SECONDS
-        while client.post("/v1/translate", json=body).status_code != 200:
-            assert time.monotonic() < give_up
-            time.sleep(0.1)
+    for pid in engines.pids():
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: client.get("/health/ready").json() == {"status": "no_engine"})
+    answer = client.post("/v1/translate", json=TEXT)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_engine")
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert client.get("/health/live").status_code == 200
+    file.write_bytes(content)
+    until(lambda: client.post("/v1/translate", json=TEXT).status_code == 200)

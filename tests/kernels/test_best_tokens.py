@@ -123,6 +123,16 @@ def test_a_row_that_is_not_numbers_leaves_the_others_alone_and_names_tokens(pois
     assert ((found["tokens"] >= 0) & (found["tokens"] < 5000)).all()
 
 
+def test_without_candidates_nothing_is_multiplied() -> None:
+    matrix, hidden, mask = _matrix(100), np.ones((3, INPUTS), np.float32), np.zeros(100, np.float32)
+    for found in (
+        _rank(matrix, hidden, mask, 0),
+        _listed(matrix, hidden, mask, [[4, 5]], [0, -1, 0], num_candidates=0),
+    ):
+        assert found["tokens"].shape == found["logits"].shape == (3, 0)
+        assert np.isnan(found["log_normalizer"].astype(np.float32)).all()
+
+
 @pytest.mark.parametrize("with_scores", [True, False])
 def test_the_function_in_the_graph_finds_the_same(with_scores: bool) -> None:
     matrix, hidden = _matrix(2000), random_rows(np.random.default_rng(10), 9, INPUTS)
@@ -137,7 +147,14 @@ def test_the_function_in_the_graph_finds_the_same(with_scores: bool) -> None:
 
 
 def _listed(
-    matrix: Matrix, hidden: Floats, mask: Floats, lists: list[list[int]], list_of_row: list[int], *, native: bool = True
+    matrix: Matrix,
+    hidden: Floats,
+    mask: Floats,
+    lists: list[list[int]],
+    list_of_row: list[int],
+    *,
+    native: bool = True,
+    num_candidates: int = 5,
 ) -> Numbers:
     capacity = max(map(len, lists)) + 3
     # After the end of a list is what an earlier one left there.
@@ -146,7 +163,7 @@ def _listed(
         tokens[index, : len(each)] = each
     inputs: Arrays = {
         "mask": mask,
-        "num_candidates": np.array([5], np.int64),
+        "num_candidates": np.array([num_candidates], np.int64),
         "with_scores": np.array([True]),
         "lists": tokens,
         "lengths": np.array([len(each) for each in lists], np.int32),
@@ -174,7 +191,7 @@ def test_rows_with_a_list_have_its_tokens_only_and_others_all(inputs: int, copie
         assert found["tokens"][row].tolist() == best.tolist()
         assert np.array_equal(found["logits"][row], logits[row, best])
         np.testing.assert_allclose(found["log_normalizer"][row], _log_sum(logits[row : row + 1, allowed])[0], rtol=1e-6)
-    # To the bit, alone or beside other rows.
+    # To the bit, alone or with other rows.
     for row, index in enumerate(list_of_row):
         alone = _listed(matrix, hidden[row : row + 1], mask, lists, [index])
         assert all(np.array_equal(alone[name][0], found[name][row]) for name in found)

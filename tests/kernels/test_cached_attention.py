@@ -24,9 +24,9 @@ CACHE_NAMES = ("keys", "values")
 pytestmark = pytest.mark.usefixtures("instruction_set")
 
 
-def _operator(name: str, head_dim: int, *, is_native: bool = True) -> OneOperator:
+def _operator(name: str, head_dim: int, *, is_native: bool = True, threads: int = 1) -> OneOperator:
     attributes = {"num_heads": HEADS, "kv_num_heads": HEADS, "scale": head_dim**-0.5, "step": STEP}
-    return OneOperator(name, attributes, is_native=is_native)
+    return OneOperator(name, attributes, is_native=is_native, threads=threads)
 
 
 def _cache(random: np.random.Generator, head_dim: int, lengths: NDArray[np.int32]) -> Arrays:
@@ -140,6 +140,32 @@ def test_a_cache_bound_as_input_and_output_is_changed_in_place(name: str) -> Non
     for key, value in zip(inputs, values, strict=True):
         if key in CACHE_NAMES:
             assert np.array_equal(from_native(value.numpy()), apart[f"present_{key}"])
+
+
+@pytest.mark.parametrize("name", [operators.SELF_ATTENTION, operators.BIASED_SELF_ATTENTION])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_that_share_a_cache_are_a_sequence_with_the_bits_of_one_token_after_another(
+    name: str, threads: int
+) -> None:
+    head_dim, first, last = 64, 3, 36
+    random, width = np.random.default_rng(7), HEADS * head_dim
+    cache: Arrays = {
+        kind: random.integers(-128, 128, (1, HEADS, CACHE_LEN, head_dim)).astype(np.int8) for kind in CACHE_NAMES
+    }
+    if name == operators.BIASED_SELF_ATTENTION:
+        cache["biases"] = random.standard_normal((HEADS, CACHE_LEN)).astype(np.float32)
+    fused = random.standard_normal((last - first, 1, 3 * width)).astype(np.float32)
+    positions = np.arange(first, last, dtype=np.int32)
+    operator = _operator(name, head_dim, threads=threads)
+    at_once = operator.run({"fused": fused, "positions": positions} | cache)
+    outputs, state = [], dict(cache)
+    for index in range(len(positions)):
+        found = operator.run(state | {"fused": fused[index : index + 1], "positions": positions[index : index + 1]})
+        state |= {kind: found[f"present_{kind}"] for kind in CACHE_NAMES}
+        outputs.append(found["output"])
+    assert np.array_equal(at_once["output"], np.concatenate(outputs))
+    for kind in CACHE_NAMES:
+        assert np.array_equal(at_once[f"present_{kind}"], state[kind])
 
 
 def test_queries_that_fit_one_key_alone_find_it() -> None:

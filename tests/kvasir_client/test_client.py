@@ -138,13 +138,6 @@ def test_a_translation_has_its_score(client: Client) -> None:
     assert good.log_probability > bad.log_probability
 
 
-def test_options_of_a_score_are_sent(client: Client) -> None:
-    [score] = client.score([TEXTS[0]], ["Guten Morgen."], return_token_scores=True)
-    assert score.sentence is not None
-    assert score.sentence.token_scores is not None
-    assert len(score.sentence.token_scores) == score.target_tokens
-
-
 def test_languages_are_detected_and_listed(client: Client) -> None:
     assert [each.language for each in client.detect(TEXTS[0])] == ["en"]
     assert [[each.language for each in found] for found in client.detect([TEXTS[0], "42"])] == [["en"], []]

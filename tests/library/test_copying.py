@@ -43,6 +43,7 @@ def test_a_model_that_copies_everything_sees_spans_as_they_are(sentences: list[s
     copying = _measured(engine, sentences)
     assert set(copying.copied) == set(READABLE)
     assert len(set(copying.masks)) == 12
+    assert copying.lost_signs == ()
     assert _measured(RuleEngine(byte_bundle()), sentences) == copying  # equal models give equal answers
     large = byte_bundle()
     provenance = large.config.provenance.model_copy(update={"num_parameters": 10**9})
@@ -59,6 +60,12 @@ def test_what_a_model_garbles_is_in_no_mask_and_in_no_copied_kind(garbled: str) 
     assert not [mask for mask in copying.masks if garbled in mask]
     for kind in copying.copied:
         assert sum(garbled in form for form in _FORMS[SpanKind(kind)]) <= 1
+
+
+@pytest.mark.parametrize("written", ["", "#"])
+@pytest.mark.parametrize("sign", ["€", "°", "½"])
+def test_a_sign_that_a_model_drops_or_replaces_is_lost(sign: str, written: str) -> None:
+    assert _measured(RuleEngine(byte_bundle(), lambda text: text.replace(sign, written))).lost_signs == (sign,)
 
 
 def test_a_model_that_writes_everything_twice_copies_nothing() -> None:

@@ -17,7 +17,11 @@ _UTF8 = "utf-8"
 
 
 class UndecodableInput(ValueError):
-    """The input is not in its encoding."""
+    """A line of the input is not in the encoding; the message has the number of the line."""
+
+
+class LineTooLong(ValueError):
+    """A line of the input has too many characters; the message has its number."""
 
 
 def input_encoding(source: BinaryIO, name: str | None) -> Encoding:
@@ -48,33 +52,6 @@ def _is_device(source: BinaryIO) -> bool:
         return False
 
 
-class Utf8Input(io.RawIOBase):
-    """A stream in any encoding as one in UTF-8. Raises `UndecodableInput`."""
-
-    def __init__(self, source: BinaryIO, encoding: Encoding) -> None:
-        self._source = cast(io.BufferedReader, source)
-        self._name = encoding.codec.upper()
-        self._decoder = codecs.getincrementaldecoder(encoding.codec)()
-        self._has_ended = False
-
-    def read1(self, num_bytes: int) -> bytes:
-        """Return some bytes; none at the end."""
-        while not self._has_ended:
-            chunk = self._source.read1(num_bytes)
-            self._has_ended = not chunk
-            try:
-                text = self._decoder.decode(chunk, final=self._has_ended)
-            except UnicodeDecodeError as error:
-                raise UndecodableInput(f"the input is not {self._name}: {error.reason}; set --encoding") from error
-            if text:
-                return text.encode()
-        return b""
-
-    def fileno(self) -> int:
-        """Return the file descriptor of the source."""
-        return self._source.fileno()
-
-
 class EncodedOutput:
     """A stream for UTF-8 that writes another encoding. Raises `InvalidDocument` for letters that it lacks."""
 
@@ -92,30 +69,22 @@ class EncodedOutput:
         self._sink.flush()
 
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 _CHUNK_BYTES = 64 * 1024
 _MAX_CHUNKS_AHEAD = 64  # 4 MB in memory besides the lines that are being translated
-_MAX_LINE_BYTES = 100_000_000  # a device such as /dev/zero never ends a line
+_MAX_LINE_CHARACTERS = 100_000_000  # a device such as /dev/zero never ends a line
 _MORE_SECONDS = 0.05  # for the rest of an input whose beginning has arrived
 
 
-class NotUtf8(ValueError):
-    """A line of the input is not UTF-8; the message has the number of the line."""
-
-
-class LineTooLong(ValueError):
-    """A line of the input has too many bytes; the message has its number."""
-
-
 class InputLines:
-    """Lines of a stream, without their ends.
+    """Lines of a stream, decoded and without their ends.
 
     `read_beginning` reads on the calling thread; after `start` a thread reads the rest.
     """
 
-    def __init__(self, source: BinaryIO) -> None:
+    def __init__(self, source: BinaryIO, codec: str = _UTF8) -> None:
         self._source = source
-        self._chunks = _chunks(cast(BufferedIOBase, source))  # files, standard input and BytesIO are buffered
+        self._chunks = _chunks(cast(BufferedIOBase, source), codec)  # files, standard input and BytesIO are buffered
         self._queue: Queue[list[str] | Exception | None] = Queue(_MAX_CHUNKS_AHEAD)
         self._arrived: list[str] = []
         self._has_ended = False
@@ -185,40 +154,35 @@ class InputLines:
             return True
 
 
-def _chunks(source: BufferedIOBase) -> Iterator[list[str]]:
-    """Yield the lines that end in each chunk of bytes. Only LF and CRLF end a line: other line breaks are text."""
-    number = 0
-    unfinished: list[bytes] = []
-    num_unfinished = 0
-    while chunk := source.read1(_CHUNK_BYTES):
-        if b"\n" not in chunk:
-            unfinished.append(chunk)
-            num_unfinished += len(chunk)
-            if num_unfinished > _MAX_LINE_BYTES:
-                raise LineTooLong(
-                    f"line {number + 1} must have at most {_MAX_LINE_BYTES} bytes; divide it, or name a text file"
-                )
-            continue
-        *lines, rest = b"".join([*unfinished, chunk]).split(b"\n")
-        unfinished = [rest] if rest else []
-        num_unfinished = len(rest)
-        yield from _decoded(lines, number)
-        number += len(lines)
-    if unfinished:
-        yield from _decoded([b"".join(unfinished)], number)
+def _chunks(source: BufferedIOBase, codec: str) -> Iterator[list[str]]:
+    """Yield the lines that end in each chunk of bytes. Only LF and CRLF end a line: other line breaks are text.
 
-
-def _decoded(lines: list[bytes], num_before: int) -> Iterator[list[str]]:
-    """Yield the lines as texts at once. Raises `NotUtf8` for the first wrong one, after those before it."""
-    if not num_before:
-        lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
-    decoded: list[str] = []
-    for number, line in enumerate(lines, start=num_before + 1):
+    Raises `UndecodableInput` and `LineTooLong` for the first wrong line, after those before it.
+    """
+    decoder = codecs.getincrementaldecoder(codec)()
+    mark = _BYTE_ORDER_MARK  # until there is text
+    num_lines, unfinished, has_ended = 0, [""], False
+    while not has_ended:
+        chunk, problem = source.read1(_CHUNK_BYTES), None
+        has_ended = not chunk
         try:
-            decoded.append(line.removesuffix(b"\r").decode())
+            text = decoder.decode(chunk, final=has_ended)
         except UnicodeDecodeError as error:
-            yield decoded
-            raise NotUtf8(
-                f"line {number} is not UTF-8: {error.reason} at byte {error.start}; set --encoding"
-            ) from error
-    yield decoded
+            text, problem = error.object[: error.start].decode(codec), error
+        if text:
+            text, mark = text.removeprefix(mark), ""
+        *lines, rest = text.split("\n")
+        if lines:
+            lines[0], unfinished = "".join((*unfinished, lines[0])), []
+            num_lines += len(lines)
+            yield [line.removesuffix("\r") for line in lines]
+        unfinished.append(rest)
+        if problem is not None:
+            place = len("".join(unfinished).encode(codec))
+            cause = f"{problem.reason} at byte {place}; set --encoding"
+            raise UndecodableInput(f"line {num_lines + 1} is not {codec.upper()}: {cause}") from problem
+        if sum(map(len, unfinished)) > _MAX_LINE_CHARACTERS:
+            limit = f"at most {_MAX_LINE_CHARACTERS} characters; divide it, or name a text file"
+            raise LineTooLong(f"line {num_lines + 1} must have {limit}")
+    if last := "".join(unfinished):
+        yield [last.removesuffix("\r")]

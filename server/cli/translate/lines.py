@@ -8,7 +8,7 @@ from typing import BinaryIO, cast
 from bundle.loading import Bundle
 from server.cli.offline_options import OfflineOptions, check_line_options
 from server.cli.translate.blocks import Block, TranslatedBlock
-from server.cli.translate.input_lines import EncodedOutput, InputLines, Utf8Input, input_encoding
+from server.cli.translate.input_lines import EncodedOutput, InputLines, input_encoding
 from server.cli.translate.stats import OfflineStats
 from server.cli.translate.workers import BlockWorkers, CallingThread, WorkerProcesses
 from server.operations.cpu_count import usable_cpus
@@ -32,14 +32,14 @@ def translate_file(
 ) -> OfflineStats:
     """Translate every line of `source` into `sink`, in its encoding: LF or CRLF in the input, LF in the output.
 
-    `on_progress` receives the number of lines translated since its last call. Raises `NotUtf8` or `LineTooLong` after
-    the lines before the wrong one, `InvalidRequest`, `UnsupportedPair`, and errors of the engine.
+    `on_progress` receives the number of lines translated since its last call. Raises `UndecodableInput` or
+    `LineTooLong` after the lines before the wrong one, `InvalidRequest`, `UnsupportedPair`, and errors of the engine.
     """
     check_line_options(options)
     encoding = input_encoding(source, options.format_options.encoding)
     if encoding.codec != "utf-8":
-        source, sink = cast(BinaryIO, Utf8Input(source, encoding)), cast(BinaryIO, EncodedOutput(sink, encoding))
-    lines = InputLines(source)
+        sink = cast(BinaryIO, EncodedOutput(sink, encoding))
+    lines = InputLines(source, encoding.codec)
     num_engines = options.threads or usable_cpus()
     num_characters = lines.read_beginning(num_engines * _CHARACTERS_PER_ENGINE)
     if num_characters is not None:

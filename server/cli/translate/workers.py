@@ -18,12 +18,13 @@ from bundle.loading import Bundle
 from server.cli.offline_options import OfflineOptions
 from server.cli.translate.blocks import Block, BlockTranslator, TranslatedBlock
 from server.interface.errors import EngineFailed
+from server.text.digits import load_tables
 from server.text.language_identifier import load_identifier
 from server.text.spans import compile_patterns
 from server.translation.limits import TranslationLimits
 from server.workers.message_pipe import MessagePipe
 
-_BLOCKS_PER_WORKER = 16  # enough to fill all rows beside blocks that wait for one long sentence
+_BLOCKS_PER_WORKER = 16  # enough to fill all rows while blocks wait for one long sentence
 _POLL_SECONDS = 0.1  # longest wait for a block before newly arrived lines are looked for
 _OBJECTS_PER_COLLECTION = 20_000
 _END_SECONDS = 5.0  # for a process to exit by itself
@@ -97,6 +98,9 @@ class WorkerProcesses:
             load_identifier()  # once: forked processes share it
         if isinstance(context, ForkContext):
             compile_patterns()
+            for bundle in bundles:
+                for pair in zip(bundle.config.source_languages[:1], bundle.config.target_languages[:1], strict=False):
+                    load_tables(*pair)
         self._workers: list[_Worker] = []
         try:
             for _ in range(num_processes):

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import BinaryIO, NamedTuple
 
@@ -304,3 +305,6 @@ def _written(cell: _TextCell, content: str, delimiter: str) -> str:
         '"'
     ) > cell.content.count('"')
     return f'"{escaped}"' if needs_quotes else content
+
+
+rewrite_tabs = partial(rewrite, delimiter="\t")

@@ -1,6 +1,6 @@
 """Word documents: body, tables, headers, footers, notes, comments, text boxes, diagrams and titles of charts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from functools import partial
 from typing import BinaryIO
@@ -66,8 +66,12 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
 
 def _paragraphs(tree: etree._ElementTree) -> Iterator[Paragraph]:
     for paragraph in list(tree.iter(_W + "p")):  # the tree changes in between
+        controls = list(paragraph.iterancestors(_W + "sdt"))
+        if any(map(_is_choice, controls)):
+            continue
         if paragraph.find(f".//{_W}ruby") is None or paragraph.find(f".//{_W}p") is not None:
-            yield Paragraph(_Reader().read(paragraph))
+            controls += paragraph.iter(_W + "sdt")
+            yield Paragraph(_Reader().read(paragraph), partial(_unbind, controls) if controls else None)
             continue
         # A reading belongs to its text: a paragraph that changes is replaced by a copy without readings.
         plain = deepcopy(paragraph)
@@ -75,6 +79,24 @@ def _paragraphs(tree: etree._ElementTree) -> Iterator[Paragraph]:
             _replace_by_base(ruby)
         yield Paragraph(_Reader().read(plain), partial(_replace, paragraph, plain))
     yield from drawing_paragraphs(tree)
+
+
+def _is_choice(control: etree._Element) -> bool:
+    """Return whether the text of a content control is one of a list."""
+    return control.find(f"{_W}sdtPr/{_W}dropDownList") is not None
+
+
+def _unbind(controls: Sequence[etree._Element]) -> None:
+    """Separate content controls from their data, with which Word would replace their translations."""
+    for control in controls:
+        if (binding := control.find(f"{_W}sdtPr/{_W}dataBinding")) is not None and not _is_choice(control):
+            _remove(binding)
+
+
+def _remove(element: etree._Element) -> None:
+    parent = element.getparent()
+    assert parent is not None
+    parent.remove(element)
 
 
 def _replace_by_base(ruby: etree._Element) -> None:
@@ -120,6 +142,8 @@ class _Reader:
                 self._field.elements.append(child)
             elif child.tag in _CONTAINERS:
                 self._read_container(child, child)
+            elif child.tag == _W + "sdt" and _is_choice(child):
+                self._pieces.append(Piece(Kind.ATOM, [child], _visible_text(child)))
             elif child.tag == _W + "sdt" and (content := child.find(_W + "sdtContent")) is not None:
                 self._read_container(child, content)
             else:
@@ -186,4 +210,5 @@ def _name(run: etree._Element) -> str:
 
 
 def _visible_text(element: etree._Element) -> str:
-    return "".join(leaf.text or "" for leaf in element.iter(_W + "t")) if element.tag == _W + "fldSimple" else ""
+    is_visible = element.tag in (_W + "fldSimple", _W + "sdt")
+    return "".join(leaf.text or "" for leaf in element.iter(_W + "t")) if is_visible else ""

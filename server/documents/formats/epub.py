@@ -7,6 +7,7 @@ from functools import partial
 from typing import BinaryIO
 from urllib.parse import unquote
 
+from server.documents.formats.html import rewritten_page
 from server.documents.fragment import Fragment, Rewrite, RewritePart
 from server.documents.input import safe_xml
 from server.documents.input.archive import Archive, opened
@@ -32,11 +33,12 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, languag
     with opened(source, limits) as archive:
         if "mimetype" not in archive.names or archive.read("mimetype").strip() != _MEDIA_TYPE.encode():
             raise InvalidDocument(f"the file `mimetype` of the document must contain {_MEDIA_TYPE}")
-        yield from archive.rewrite(sink, dict(_parts(archive, language)))
+        yield from archive.rewrite(sink, dict(_parts(archive, language, limits)))
 
 
-def _parts(archive: Archive, language: str | None) -> Iterator[tuple[str, RewritePart]]:
+def _parts(archive: Archive, language: str | None, limits: FileLimits) -> Iterator[tuple[str, RewritePart]]:
     container = safe_xml.parse(archive.read(_CONTAINER), _CONTAINER, allow_doctype=True)
+    rewrites = _REWRITES | {"text/html": partial(_rewrite_page, limits=limits)}
     for root_file in container.iter(_ROOT_FILE):
         package_name = unquote(root_file.get("full-path", ""))
         package = safe_xml.parse(archive.read(package_name), package_name, allow_doctype=True)
@@ -44,7 +46,7 @@ def _parts(archive: Archive, language: str | None) -> Iterator[tuple[str, Rewrit
             yield package_name, partial(_rewrite_description, language=language)
         for item in package.iter(_ITEM):
             name = posixpath.normpath(posixpath.join(posixpath.dirname(package_name), unquote(item.get("href", ""))))
-            rewrite_part = _REWRITES.get(item.get("media-type", ""))
+            rewrite_part = rewrites.get(item.get("media-type", ""))
             if rewrite_part is not None and name in archive.names:
                 yield name, partial(rewrite_part, language=language)
 
@@ -55,6 +57,13 @@ def _rewrite_chapter(
     items = xml_items(content, name, _role_in_xhtml, allow_doctype=True)
     written = yield from rewritten(with_language(items, language), escaped_texts, is_held=is_held)
     return written.encode()
+
+
+def _rewrite_page(
+    content: bytes, _name: str, is_held: bool, language: str | None, limits: FileLimits
+) -> Generator[list[Fragment], list[Fragment], bytes]:
+    """Rewrite a page that need not be well-formed, as in some older books."""
+    return (yield from rewritten_page(content, None, language, limits, is_held=is_held))
 
 
 def _rewrite_contents(

@@ -9,7 +9,7 @@ from typing import BinaryIO
 import regex
 from selectolax.lexbor import LexborHTMLParser
 
-from server.documents.fragment import Rewrite
+from server.documents.fragment import Fragment, Rewrite
 from server.documents.input.encoding import Encoding, codec_of, detect, has_mark, read_part
 from server.documents.input.limits import FileLimits
 from server.documents.markup.html_elements import name_in_text, role_in_html, with_language
@@ -31,7 +31,7 @@ _UNCLOSED = regex.compile(
 )
 _MAX_UNCLOSED = 20  # each lets the rest of the page be read again
 _TAG = re.compile(r"<[^>]*>")
-_LINE_END = re.compile(r"(\r\n|\r|\n)")
+_LINE_END = re.compile(r"(\r\n|\r|\n|\t+| {2,})")  # of preformatted text, or the end of a column
 _TEXTS = (pieces.Role.TEXT, pieces.Role.REFERENCE)
 
 
@@ -48,17 +48,29 @@ def rewrite(
     """
     content = read_part(source, limits)
     found = detect(content, encoding) if encoding is not None else _encoding(content)
-    page = found.decode(content)
-    if (num_tags := page.count("<")) > limits.max_tags:
-        raise DocumentTooComplex(f"a page may have {limits.max_tags} tags. Given: {num_tags}")
-    items = with_language(html_items(page), language)
-    text = yield from rewritten(items, escaped_texts, is_held=limits.holds(len(page)))
+    written = yield from rewritten_page(content, found, language, limits, is_held=limits.holds(len(content)))
     if sink is not None:
-        sink.write(found.mark + text.encode(found.codec, "xmlcharrefreplace"))
+        sink.write(written)
+
+
+def rewritten_page(
+    content: bytes, encoding: Encoding | None, language: str | None, limits: FileLimits, *, is_held: bool
+) -> Generator[list[Fragment], list[Fragment], bytes]:
+    """Yield the texts of a page as fragments, receive their translations, and return the page with them.
+
+    Without an `encoding`, it is the one that the page declares, or that its bytes are in.
+    """
+    if (num_tags := content.count(b"<")) > limits.max_tags:
+        raise DocumentTooComplex(f"a page may have {limits.max_tags} tags. Given: {num_tags}")
+    found = encoding or _encoding(content)
+    items = with_language(html_items(found.decode(content)), language)
+    text = yield from rewritten(items, escaped_texts, is_held=is_held)
+    return found.mark + text.encode(found.codec, "xmlcharrefreplace")
 
 
 def html_items(page: str, *, reads_preformatted: bool = True) -> Iterator[Item]:
-    """Yield the page as items; joined, their `raw` is the page. Lines of preformatted text are paragraphs."""
+    """Yield the page as items; joined, their `raw` is the page. Lines of preformatted text are paragraphs, and
+    so are its columns."""
     position = end_of_front_matter(page)
     if position:
         yield Item(Kind.BREAK, page[:position])

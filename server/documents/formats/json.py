@@ -31,6 +31,9 @@ def _values(text: str) -> Iterator[TextValue]:
     def write(value: str) -> str:
         return json.dumps(value, ensure_ascii=is_ascii)
 
+    def write_with_slashes(value: str) -> str:  # in a script of a page, `</script>` would end it
+        return write(value).replace("/", "\\/")
+
     key = ""
     for string in _STRING.finditer(text):
         if string["key"] is not None:
@@ -38,7 +41,7 @@ def _values(text: str) -> Iterator[TextValue]:
             continue
         value = json.loads(string[0])
         if is_text(value) and not is_for_programs(key, value):
-            yield TextValue(string.start(), string.end(), value, write)
+            yield TextValue(string.start(), string.end(), value, write_with_slashes if "\\/" in string[0] else write)
 
 
 rewrite = partial(rewrite_values, _values)

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 import regex
 from markdown_it import MarkdownIt
+from markdown_it.common.utils import normalizeReference
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
@@ -32,16 +34,31 @@ _RULES = (
 # characters.
 _BLOCK_TOKENS, _MAX_BLOCK_TOKENS = Density(40_000, 30), 100_000
 
-# Common extensions of CommonMark that are not text: markers at the beginning of a line (definitions, footnotes, notes
-# with a title), boxes of tasks, formulas, and attributes at the end of a heading.
+# Common extensions of CommonMark that are not text: markers at the beginning of a line (definitions, footnotes, notes),
+# boxes of tasks, formulas, attributes at the end of a heading, imports of MDX. A note may have a title.
 _BREAK = regex.compile(
-    r"(?:\A|\n)[ \t]*+(?::[ \t]++|\[\^[^\[\]\n]++\]:[ \t]*+|\[![A-Za-z]++\][+-]?[ \t]*+(?:\n|\Z)"
-    r"|:{3,}+[^\n]*+(?:\n|\Z)|(?:!!!|\?\?\?)\+?[ \t][^\n]*+(?:\n|\Z))|\A\[[ xX]\][ \t]"
-    r"|\$\$[^$]++\$\$|\{[#.:][^{}\n]*+\}(?=[ \t]*+\Z)"
+    r"(?:\A|\n)[ \t]*+(?::[ \t]++|\[\^[^\[\]\n]++\]:[ \t]*+"
+    r"|\[[^\[\]\n]++\]:[ \t]*+\S++(?:[ \t]++[\"'(][^\n]*+)?(?=\n|\Z)"
+    r"|\[![A-Za-z]++\][+-]?[ \t]*+(?P<words>[^\s][^\n]*+)?(?P<behind>\n|\Z)"
+    r"|:{3,}+[ \t]*+(?:\{[^{}\n]*+\}|[\w-]++(?:\{[^{}\n]*+\})?+)?+[ \t]*+\[?(?P<words>[^\s\[\]{}][^\n\[\]{}]*+)?"
+    r"(?P<behind>[^\n]*+(?:\n|\Z))"
+    r"|(?:!!!|\?\?\?)\+?[ \t][^\n\"]*+\"?(?P<words>(?<=\")[^\n\"]++)?(?P<behind>\"?[^\n\"]*+(?:\n|\Z))"
+    r"|import\s(?:[^;'\"]{0,1000}?\sfrom\s*)?['\"][^'\"\n]++['\"];?[ \t]*+(?=\n|\Z)"
+    r"|export\s++(?:async|class|const|default|function|let|var|[*{])\b(?=[^\n]*[={(;])(?s:.*+)\Z)"
+    r"|\A\[[ xX]\][ \t]|\$\$[^$]++\$\$|\{[#.:][^{}\n]*+\}(?=[ \t]*+\Z)"
 )
-# References to footnotes, formulas, :names: of pictures.
+# Marked, raised and lowered words: ==marked==, ++inserted words++, x^2^, H~2~O, ^[a note]; links whose address is in
+# another file.
+_MARKED = regex.compile(
+    r"(?<!\w)(?P<open>==|\+\+)(?=[^\s=+])(?P<words>[^\n=+*_`\[\]<>~^]++)(?<!\s)(?P<close>(?P=open))(?!\w)"
+    r"|(?<=\w)(?P<open>\^|~)(?P<words>\w{1,16}+)(?P<close>(?P=open))|(?P<open>\^\[)(?P<words>[^\[\]\n]++)(?P<close>\])"
+)
+_UNRESOLVED = regex.compile(r"(?P<open>\[)(?P<words>[^\[\]\n]++)(?P<close>\]\[[^\[\]\n]*+\])(?![\[(:])")
+_DEFINITION = regex.compile(r"(?:\A|\n)[ \t]*+\[(?!\^)([^\[\]\n]++)\]:[ \t]*+(\S++)")
+# References to footnotes, formulas, :names: of pictures, ++keys++.
 _ATOM = regex.compile(
     r"\[\^[^\[\]\n]++\]|(?<!\w)\$(?=[^\s\d])[^$\n]{1,1000}+(?<=\S)\$(?!\w)|(?<![\w:]):[a-z][a-z0-9_+-]{1,63}+:(?![\w:])"
+    r"|(?<!\w)\+\+\w++(?:[+-]\w++)*+\+\+(?!\w)"
 )
 
 _TAG = regex.compile(r"<(?P<end>/?)(?P<name>[A-Za-z][^\s/>]*+)")
@@ -57,7 +74,8 @@ def new_parser() -> MarkdownIt:
     rules = {rule.name: rule.fn for rule in parser.inline.ruler.__rules__}
     for name in _RULES:
         parser.inline.ruler.at(name, _placing(name, rules[name]))
-    parser.inline.ruler.before("newline", "beyond", _beyond)
+    parser.inline.ruler.before("text", "beyond", _beyond)
+    parser.inline.ruler.after("link", "unresolved", partial(_in_parts, _UNRESOLVED))
     parser.core.ruler.before("block", "limit", _limit_tokens)
     return parser
 
@@ -91,13 +109,31 @@ def _beyond(state: StateInline, silent: bool) -> bool:
             state.push("atom" if code.is_value else "break", "", 0).meta[_SPAN] = (code.begin, code.end)
         state.pos = code.end
         return True
-    for type_, pattern in (("break", _BREAK), ("atom", _ATOM)):
-        if match := pattern.match(state.src, state.pos):
-            if not silent:
-                state.push(type_, "", 0).meta[_SPAN] = match.span()
-            state.pos = match.end()
-            return True
-    return False
+    if (atom := _ATOM.match(state.src, state.pos)) is not None:
+        if not silent:
+            state.push("atom", "", 0).meta[_SPAN] = atom.span()
+        state.pos = atom.end()
+        return True
+    return any(_in_parts(pattern, state, silent) for pattern in (_BREAK, _MARKED))
+
+
+def _in_parts(pattern: "regex.Pattern[str]", state: StateInline, silent: bool) -> bool:
+    """Match markup with words inside, which are text."""
+    match = pattern.match(state.src, state.pos)
+    if match is None:
+        return False
+    if not silent:
+        is_tag = "open" in pattern.groupindex and match["open"] is not None
+        borders = (match.start(), *(match.span("words") if match["words"] else ()), match.end())
+        nesting: tuple[Literal[-1, 0, 1], ...] = (1, 0, -1) if is_tag else (0, 0, 0)
+        for index, span in enumerate(pairwise(borders)):
+            token = state.push("text" if index == 1 else "tag" if is_tag else "break", "", nesting[index])
+            token.content = state.src[slice(*span)]
+            token.meta[_SPAN] = span
+        if token.content.endswith("[]"):  # the text names the address, and its translation would not
+            token.meta[_WRITTEN] = f"][{match['words']}]"
+    state.pos = match.end()
+    return True
 
 
 def _placing(name: str, rule: Rule) -> Rule:
@@ -234,6 +270,7 @@ def markdown_items(text: str) -> Iterator[Item]:
     parser = new_parser()
     references: dict[str, object] = {}
     tokens = parser.parse(text[body:], references)
+    _add_definitions(tokens, references)
     _check_marks(tokens, len(text))
     for token in tokens:
         if token.type == "inline" and token.map and any(map(str.isalpha, token.content)):
@@ -256,6 +293,15 @@ def markdown_items(text: str) -> Iterator[Item]:
     yield Item(Kind.BREAK, text[written:])
 
 
+def _add_definitions(tokens: Sequence[Token], references: dict[str, object]) -> None:
+    """Add the addresses that are defined within paragraphs, such as behind a footnote, to those of the parser."""
+    found = references.setdefault("references", {})
+    assert isinstance(found, dict), "the parser has them by label"
+    for token in tokens:
+        for label, address in _DEFINITION.findall(token.content) if "]:" in token.content else ():
+            found.setdefault(normalizeReference(label), {"title": "", "href": address})
+
+
 def _check_marks(tokens: Sequence[Token], num_characters: int) -> None:
     """Raise `DocumentTooComplex` for paragraphs that take long to parse, before the first is parsed."""
     num_marks, max_marks = 0, _FREE_MARKS + num_characters // _CHARACTERS_PER_MARK
@@ -276,12 +322,14 @@ def _check_marks(tokens: Sequence[Token], num_characters: int) -> None:
 
 
 def _named_once(written: str, source: str) -> str:
-    """Write `[name][name]` as `[name]`, unless the source has it twice."""
+    """Write `[name][name]` as `[name]` or `[name][]`, as the source has it."""
     in_source = {link[0] for link in _NAMED_LINK.finditer(source)}
 
     def once(link: re.Match[str]) -> str:
         is_new = " ".join(link[1].split()) == link[2] and link[0] not in in_source
-        return f"[{link[1]}]" if is_new else link[0]
+        if not is_new:
+            return link[0]
+        return f"[{link[1]}][]" if f"[{link[2]}][]" in source else f"[{link[1]}]"
 
     return _NAMED_LINK.sub(once, written)
 

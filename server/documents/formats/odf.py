@@ -1,14 +1,16 @@
 """OpenDocument texts, spreadsheets and presentations: paragraphs wherever they are, and cells that contain a text."""
 
+import html
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from functools import partial
 from typing import BinaryIO
 
 from server.documents.fragment import Fragment, Rewrite
-from server.documents.input.archive import opened
+from server.documents.input.archive import Archive, opened
 from server.documents.input.limits import FileLimits
-from server.documents.markup.items import Attributes, Role, Unit, WriteText, rewritten, write_text
+from server.documents.markup.items import Attributes, Item, Kind, Role, Unit, WriteText, rewritten, write_text
+from server.documents.markup.named_texts import NamedTexts, compared_texts
 from server.documents.markup.xml_items import xml_items
 from server.interface.errors import InvalidDocument
 
@@ -18,13 +20,16 @@ _TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0 "
 _OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0 "
 _TABLE = "urn:oasis:names:tc:opendocument:xmlns:table:1.0 "
 
+_SPREADSHEET = "spreadsheet"
+
 _SPACES = re.compile("  +")
+_FORMULA = re.compile(rb"\btable:(formula|condition)=(?:\"([^\"<>]*&quot;[^\"<>]*)\")")
 _CELLS = (_TABLE + "table-cell", _TABLE + "covered-table-cell")
 # A cell with any other type shows a number, a date or a truth value.
 _TEXT_TYPES = (None, "string")
 
 _NAMES = {
-    Role.BLOCK: (_TEXT, "p h"),
+    Role.BLOCK: (_TEXT, "p h index-title-template"),
     Role.SOFT: (_TEXT, "span"),
     Role.HARD: (_TEXT, "a meta ruby ruby-base"),
     Role.SPACE: (_TEXT, "s"),
@@ -57,17 +62,49 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, kind: s
             raise InvalidDocument(
                 f"the document must have the media type of an OpenDocument {kind}. Given: {media_type[:80]!r}"
             )
-        yield from archive.rewrite(sink, {name: _rewrite_part for name in _PARTS if name in archive.names})
+        rewrite_part = partial(_rewrite_part, names=_named_texts(archive) if kind == _SPREADSHEET else None)
+        yield from archive.rewrite(sink, {name: rewrite_part for name in _PARTS if name in archive.names})
 
 
 rewrite_text = partial(rewrite, kind="text")
-rewrite_spreadsheet = partial(rewrite, kind="spreadsheet")
+rewrite_spreadsheet = partial(rewrite, kind=_SPREADSHEET)
 rewrite_presentation = partial(rewrite, kind="presentation")
 
 
-def _rewrite_part(content: bytes, name: str, is_held: bool) -> Generator[list[Fragment], list[Fragment], bytes]:
-    written = yield from rewritten(xml_items(content, name, _role), _text_writer, is_held=is_held)
+def _named_texts(archive: Archive) -> NamedTexts:
+    """Return the texts that formulas, conditions and lists of a spreadsheet name."""
+    content = archive.read(_PARTS[0]) if _PARTS[0] in archive.names else b""
+    return NamedTexts.of(
+        (),
+        (
+            text
+            for kind, formula in _FORMULA.findall(content)
+            for text in compared_texts(
+                html.unescape(formula.decode("utf-8", "replace")), is_condition=kind == b"condition"
+            )
+        ),
+    )
+
+
+def _rewrite_part(
+    content: bytes, name: str, is_held: bool, names: NamedTexts | None
+) -> Generator[list[Fragment], list[Fragment], bytes]:
+    items = xml_items(content, name, _role)
+    if names is not None:
+        items = _without_named(items, names)
+    written = yield from rewritten(items, _text_writer, is_held=is_held)
     return written.encode()
+
+
+def _without_named(items: Iterator[Item], names: NamedTexts) -> Iterator[Item]:
+    """Yield the items with cells that are one of the texts as breaks."""
+    before, item = Kind.BREAK, next(items, None)
+    while item is not None:
+        behind = next(items, None)
+        is_whole = before is Kind.BREAK and (behind is None or behind.kind is Kind.BREAK)
+        before = item.kind
+        yield item._replace(kind=Kind.BREAK) if item.kind is Kind.TEXT and is_whole and item.text in names else item
+        item = behind
 
 
 def _text_writer(unit: Unit) -> WriteText:

@@ -19,6 +19,7 @@ from server.documents.input import safe_xml
 from server.documents.input.archive import Archive, opened
 from server.documents.input.limits import FileLimits
 from server.documents.markup.items import Kind
+from server.documents.markup.named_texts import NamedTexts, compared_texts
 from server.documents.markup.ooxml import Paragraph, Piece, described, part_types, rewrite_package, tag_pattern
 from server.documents.markup.text_values import is_text
 from server.interface.errors import InvalidDocument
@@ -33,10 +34,6 @@ _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 
 # A formula of a cell, or of a format that depends on its value.
 _FORMULA = re.compile(rb"<(?:[\w.-]+:)?(f|formula)(?:\s[^<>]*)?>([^<]*\"[^<]*|[^<]*&quot;[^<]*)<")
-_LITERAL = r'"(?P<{}>(?:[^"]|"")*+)"'
-_COMPARED = regex.compile(rf"(?:[=<>]\s*+{_LITERAL.format('right')}|{_LITERAL.format('left')}\s*+[=<>])")
-_ANY_LITERAL = regex.compile(_LITERAL.format("any"))
-_SEARCHING = regex.compile(r"(?:COUNT|SUM|AVERAGE|MAX|MIN)IFS?\(|MATCH\(|LOOKUP\(|SWITCH\(", regex.IGNORECASE)
 _FILTER = re.compile(rb"<(?:[\w.-]+:)?(?:customFilter|filter)\s[^<>]*?\bval=(?:\"([^\"<>]*)\"|'([^'<>]*)')")
 
 _REFERENCE = regex.compile(
@@ -46,6 +43,7 @@ _REFERENCE = regex.compile(
 )
 _NAME = regex.compile(r"[^\W\d][\w.]*+")
 _CELL = re.compile(r"([A-Z]{1,3})[0-9]{1,7}")
+_COLUMN = regex.compile(r"([^\W\d][\w.]*+)\[([^\[\]]{1,255}+)\]")  # of a table
 _LAST_ROW = 1 << 20
 _MAX_AREAS = 10_000
 
@@ -65,6 +63,7 @@ class _Workbook:
 
     parts: Mapping[str, str]
     names: Mapping[str, str]
+    columns: Mapping[tuple[str, str], tuple[str, _Area]]  # part and cells of each column, by table and heading
     areas: dict[str, list[_Area]] = field(default_factory=dict)  # of lists, by part
 
 
@@ -73,14 +72,14 @@ def unescaped(text: str) -> str:
     return _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
 
 
-def named_texts(archive: Archive, types: Mapping[str, str], main_types: Iterable[str]) -> frozenset[str]:
-    """Return the texts that must stay: without white space at their ends, as `naming` returns a text of a cell.
+def named_texts(archive: Archive, types: Mapping[str, str], main_types: Iterable[str]) -> NamedTexts:
+    """Return the texts that must stay. `types` are those of the parts of the archive.
 
     They are the columns of tables and the fields of pivot tables; texts that formulas and filters compare with cells;
-    texts of cells with a list of what they may contain, and of the cells that a list names. `types` are those of the
-    parts of the archive.
+    texts of cells with a list of what they may contain, and of the cells that a list names.
     """
     texts: set[str] = set()
+    compared: set[str] = set()
     workbook: _Workbook | None = None
     for name, kind in types.items():
         if (element := _COLUMNS.get(kind)) is not None:
@@ -88,47 +87,64 @@ def named_texts(archive: Archive, types: Mapping[str, str], main_types: Iterable
             texts.update(unescaped(column.get("name", "")) for column in columns)
         elif kind == _SHEET_TYPE:
             content = archive.read(name)
-            texts.update(_compared(content))
+            compared.update(_compared(content))
             if b"dataValidation" in content:
                 workbook = workbook or _workbook(archive, types, main_types)
                 _add_lists(workbook, name, content)
     if workbook is not None:
         texts.update(_texts_of_areas(archive, types, workbook))
-    return frozenset(map(naming, texts))
-
-
-def naming(text: str) -> str:
-    """Return a text as formulas compare it: without regard to case."""
-    return text.strip().casefold()
+    return NamedTexts.of(texts, compared)
 
 
 def _compared(content: bytes) -> Iterator[str]:
     for kind, formula in _FORMULA.findall(content):
         text = html.unescape(formula.decode("utf-8", "replace"))
-        is_search = kind == b"formula" or _SEARCHING.search(text) is not None
-        for literal in (_ANY_LITERAL if is_search else _COMPARED).finditer(text):
-            yield next(each for each in literal.groups() if each is not None).replace('""', '"')
+        yield from compared_texts(text, is_condition=kind == b"formula")
     for values in _FILTER.findall(content):
         yield html.unescape(b"".join(values).decode("utf-8", "replace"))
 
 
 def _workbook(archive: Archive, types: Mapping[str, str], main_types: Iterable[str]) -> _Workbook:
     main = next(name for name, kind in types.items() if kind in main_types)
-    folder, _, file = main.rpartition("/")
-    relations = f"{folder}/_rels/{file}.rels".lstrip("/")
-    targets: dict[str, str] = {}
-    if relations in archive.names:
-        for relation in safe_xml.parse(archive.read(relations), relations).getroot():
-            target = unquote(relation.get("Target", ""))
-            path = posixpath.normpath(posixpath.join("/" + folder, target)).lstrip("/")
-            targets[relation.get("Id", "")] = path
+    targets = _targets(archive, main)
     tree = safe_xml.parse(archive.read(main), main)
     parts = {
         sheet.get("name", "").casefold(): targets.get(sheet.get(_RELATION_ID, ""), "")
         for sheet in tree.iter(_S + "sheet")
     }
     names = {each.get("name", "").casefold(): each.text or "" for each in tree.iter(_S + "definedName")}
-    return _Workbook(parts, names)
+    columns: dict[tuple[str, str], tuple[str, _Area]] = {}
+    for part in parts.values():
+        for target in _targets(archive, part).values():
+            if _COLUMNS.get(types.get(target, "")) == "tableColumn":
+                columns |= {key: (part, area) for key, area in _table_columns(archive, target)}
+    return _Workbook(parts, names, columns)
+
+
+def _targets(archive: Archive, part: str) -> dict[str, str]:
+    """Return the parts that a part is related to, by the ids of the relations."""
+    folder, _, file = part.rpartition("/")
+    relations = f"{folder}/_rels/{file}.rels".lstrip("/")
+    if relations not in archive.names:
+        return {}
+    return {
+        relation.get("Id", ""): posixpath.normpath(
+            posixpath.join("/" + folder, unquote(relation.get("Target", "")))
+        ).lstrip("/")
+        for relation in safe_xml.parse(archive.read(relations), relations).getroot()
+    }
+
+
+def _table_columns(archive: Archive, part: str) -> Iterator[tuple[tuple[str, str], _Area]]:
+    """Yield the name of a table with the heading of each of its columns, and the cells of the column."""
+    table = safe_xml.parse(archive.read(part), part).getroot()
+    reference = _REFERENCE.fullmatch(table.get("ref", ""))
+    if reference is None or reference["right"] is None:
+        return
+    area = _area(reference)
+    for index, column in enumerate(table.iter(_S + "tableColumn"), start=area.left):
+        key = table.get("displayName", "").casefold(), unescaped(column.get("name", "")).casefold()
+        yield key, area._replace(left=index, right=index)
 
 
 def _add_lists(workbook: _Workbook, part: str, content: bytes) -> None:
@@ -142,10 +158,17 @@ def _add_lists(workbook: _Workbook, part: str, content: bytes) -> None:
         for own_part, text in [(part, cells), *formulas]:
             for reference in _REFERENCE.finditer(text):
                 name = (reference["quoted"] or reference["sheet"] or "").replace("''", "'").casefold()
-                areas = workbook.areas.setdefault(workbook.parts.get(name, "") if name else own_part, [])
-                areas.append(_area(reference))
-                if len(areas) > _MAX_AREAS:
-                    raise InvalidDocument(f"{part} may have {_MAX_AREAS} ranges of cells with lists. It has more")
+                _add_area(workbook, workbook.parts.get(name, "") if name else own_part, _area(reference))
+            for column in _COLUMN.finditer(text):
+                if (found := workbook.columns.get((column[1].casefold(), column[2].casefold()))) is not None:
+                    _add_area(workbook, *found)
+
+
+def _add_area(workbook: _Workbook, part: str, area: _Area) -> None:
+    areas = workbook.areas.setdefault(part, [])
+    areas.append(area)
+    if len(areas) > _MAX_AREAS:
+        raise InvalidDocument(f"{part} may have {_MAX_AREAS} ranges of cells with lists. It has more")
 
 
 def _area(reference: regex.Match[str]) -> _Area:
@@ -290,7 +313,7 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits) -> Rewr
     def find_paragraphs(tree: etree._ElementTree) -> Iterator[Paragraph]:
         for text in list(tree.iter(*_TEXTS)):  # the tree changes in between
             visible = unescaped("".join(leaf.text or "" for leaf in _leaves(text)))
-            if naming(visible) not in names and is_text(visible):
+            if visible not in names and is_text(visible):
                 pieces = [piece for child in text.iterchildren("*") if (piece := _piece(child)) is not None]
                 yield Paragraph(pieces, partial(_remove_readings, text))
         yield from drawing_paragraphs(tree)

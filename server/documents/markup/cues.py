@@ -32,7 +32,7 @@ from server.documents.markup.html_elements import name_in_text
 from server.documents.markup.items import Cue, Item, Kind, Unit, rewritten
 from server.documents.markup.line_wrapping import wrap_like
 from server.interface.errors import InvalidDocument
-from server.text.captions import LEAD, Caption, ReadingLimits, cuts, divider, is_end, joined_captions
+from server.text.captions import LEAD, Caption, ReadingLimits, cuts, divider, hyphen, is_end, joined_captions
 from server.text.readers.units import DIVIDER
 
 _LINE_END = re.compile(r"(\r\n|\n|\r)")
@@ -356,7 +356,12 @@ class _Cues:
         nodes = [node.replace(DIVIDER, "") if isinstance(node, str) else node for node in translation]
         places = cuts("".join(shown), captions, self._language, self._limits)
         self.counts["caption_cuts"] += len(places)
-        return _filled(_split(nodes, [len(text.replace(DIVIDER, "")) for text in shown], places))
+        pieces = _split(nodes, [len(text.replace(DIVIDER, "")) for text in shown], places)
+        plain = "".join(shown).replace(DIVIDER, "")
+        for index, place in enumerate(places):
+            if (mark := hyphen(plain, place)) and _visible(pieces[index]) and _visible(pieces[index + 1]):
+                pieces[index] = joined([*pieces[index], mark])
+        return _filled(pieces)
 
     def _line_break(self, head: str) -> str:
         match = _LINE_BREAK.search(head)
@@ -466,7 +471,7 @@ def _stripped(piece: Fragment) -> Fragment:
 
 
 def _filled(pieces: Sequence[Fragment]) -> list[Fragment]:
-    """Return pieces; one without words has those of the one before it too, or of the first: they stay on the screen."""
+    """Return pieces; an empty one has the words of the one before it too, or of the first: they stay on the screen."""
     last = next((piece for piece in pieces if _visible(piece)), ())
     filled: list[Fragment] = []
     for piece in pieces:

@@ -1,4 +1,5 @@
-"""Code of templates in a page: PHP, ERB, JSP, Jinja, Liquid, Twig, Handlebars, Vue, Angular, Go, Blade, FreeMarker.
+"""Code of templates in a page: PHP, ERB, JSP, Jinja, Liquid, Twig, Handlebars, Vue, Angular, Svelte, Go, Blade,
+Smarty, FreeMarker, Thymeleaf.
 
 A parser of HTML takes this code for text, comments or broken tags. It gets letters in its place, as many as the code
 has characters, so that all positions are those of the page. Also data in front of it (YAML, TOML).
@@ -9,6 +10,11 @@ from typing import NamedTuple
 
 import regex
 
+# Of a function, nested twice.
+_ARGUMENTS = (
+    r"\((?:[^()<>\n'\"=-]++|'[^'\n]*+'|\"[^\"\n]*+\"|[=-]>?|[<>]=?\s"
+    r"|\((?:[^()<>\n=-]++|[=-]>?|\([^()<>\n]*+\))*+\))*+\)"
+)
 # Each pattern stops where its own beginning comes again, so that every character is read once or twice.
 _CODE = regex.compile(
     r"<\?(?=php\b|=|\s)(?:[^?<]++|\?(?!>)|<(?!\?))*+(?:\?>|\Z)"
@@ -21,12 +27,18 @@ _CODE = regex.compile(
     r"|\{\{!--(?:[^-{]++|-(?!-\}\})|\{(?!\{!--))*+--\}\}"
     r"|\{\{\{(?:[^{}]++|\}(?!\}\}))*+\}\}\}"
     r"|\{\{(?!\{)(?:[^{}]++|\{(?!\{)|\}(?!\}))*+\}\}"
-    r"|</?[#@][A-Za-z](?:[^<>\"']++|\"[^\"<>]*+\"|'[^'<>]*+')*+>|\$\{[^{}<>\n]++\}"
+    r"|</?[\#@][A-Za-z](?:[^<>\"']++|<(?![\#@/])|\"[^\"<>]*+\"|'[^'<>]*+')*+>|\$\{[^{}<>\n]++\}"
+    r"|\{[\#:/@](?=[a-z])(?:[^{}<>\n=]++|=>?|[<>]=?\s)*+\}|\[\[\$\{[^{}<>\n]++\}\]\]"
+    r"|\{(?:assign|block|else|elseif|extends|for|foreach|foreachelse|if|include|section|while)(?:\s(?:[^{}<>\n=]++|=>?|[<>]=?\s)*+)?\}"
+    rf"|(?<![\w@])@(?:(?:else|else-?if|for|foreach|forelse|if|isset|switch|unless|while)\s)?+(?:[a-zA-Z]++)?+{_ARGUMENTS}"
+    r"(?!\s*+\{)|(?<![\w@])@(?:break|continue|csrf|default|else|parent|show|stop|end[a-z]++)\b(?!\s*+[({]|\.\w|@)"
     r"|(?<!\w)@(?:case|default|defer|else|empty|error|for|if|loading|placeholder|switch)\b[^{}\n@]*+\{"
 )
 # What shows a value is part of a sentence; other code, such as a condition or a loop, divides it.
 _VALUE = regex.compile(
-    r"<\?=|<%[=-]|\$\{|\{!!|\{\{\{?[-~]?\s*+(?![!#/^>]|(?:block|define|else|end|if|range|template|with)\b)"
+    r"<\?=|<\?php\s++(?!(?:break|case|continue|default|do|else|elseif|end[a-z]++|for|foreach|function|if|include|require"
+    r"|return|switch|use|while)(?:_once)?\b|[}/#*]|\$\w++\s*+=(?!=))"
+    r"|<%[=-]|\$\{|\[\[|\{@|\{!!|\{\{\{?[-~]?\s*+(?![!#/^>]|(?:block|define|else|end|if|range|template|with)\b)"
 )
 # YAML or TOML in front of a page, with the lines around it.
 _FRONT_MATTER = regex.compile(r"(---|\+\+\+)[ \t]*+\r?\n(?:[^\n]*+\n)*?\1[ \t]*+(?:\r?\n|\Z)")

@@ -29,6 +29,9 @@ _NAME_KEYS = frozenset(
         "colour", "email", "date", "slug", "permalink", "layout",
     )
 )  # fmt: skip
+# Keys of tags of languages: sourceLanguage, default_locale.
+_LANGUAGE_KEY = re.compile(r"(?:.*[^A-Za-z]|.*[a-z](?=[A-Z]))?(?i:lang|language|locale|culture)")
+_LANGUAGE_TAG = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,12 @@ def is_text(value: str) -> bool:
 
 
 def is_for_programs(key: str, value: str) -> bool:
-    """Return whether the key states that its value is for programs."""
-    name = key.lower().lstrip("@$")  # of metadata
-    return name in _COMMAND_KEYS or (name in _NAME_KEYS and not any(map(str.isspace, value.strip())))
+    """Return whether the key states that its value is for programs. A value that repeats its key is a label."""
+    name, word = key.lower().lstrip("@$"), value.strip()  # $ and @: of metadata
+    if _LANGUAGE_KEY.fullmatch(key) and _LANGUAGE_TAG.fullmatch(word):
+        return True
+    is_name = name in _NAME_KEYS and word.lower() != name and not any(map(str.isspace, word))
+    return is_name or name in _COMMAND_KEYS
 
 
 def _is_tagged(word: str) -> bool:

@@ -31,6 +31,11 @@ class ForcedSearch:
         """Return the number of forced tokens decoded so far."""
         return int(self._num_decoded[index])
 
+    def skip(self, index: int, num_tokens: int) -> bool:
+        """Count tokens that were forced without a step, and return whether they were the last ones."""
+        self._num_decoded[index] += num_tokens
+        return bool(self._num_decoded[index] >= self._num_forced[index])
+
     def advance(self, tokens: NDArray[np.int64], log_probs: NDArray[np.float32]) -> Choice:
         """Append the only candidate of each request."""
         num = self._num_requests

@@ -17,7 +17,7 @@ from server.engine.decoding.forced_search import ForcedSearch
 from server.engine.decoding.search import EndBonus, Search
 from server.engine.decoding.token_recorder import CoveragePenalty, CrossAttention, TokenRecorder
 from server.engine.kv_cache import RowIndices
-from server.engine.model_runner import NO_ROWS, RequestRows, StepOutputs
+from server.engine.model_runner import NO_ROWS, Candidates, RequestRows, StepOutputs
 from server.interface.request import FinishReason, Hypothesis, SentenceParams
 
 
@@ -71,6 +71,8 @@ class RequestDecoder:
         if has_coverage or TokenRecorder.is_requested(params):
             self._recorder = TokenRecorder(params, self.attention, end_token)
             self._coverage = CoveragePenalty(params, self._recorder) if has_coverage else None
+        self.replaces_candidates = CandidateSelection.is_requested(params) or TokenRecorder.reads_candidates(params)
+        """Whether a search gets other candidates than those of the graph, or its steps are recorded with them."""
         has_first_token = params.first_token is not None
         takes_prefixes = self._recorder is not None or has_first_token
         self._reads_prefixes = takes_prefixes or not self._selection.takes_graph_candidates
@@ -84,6 +86,11 @@ class RequestDecoder:
     def has_forced_tokens(self) -> bool:
         """Whether tokens are forced before the search begins."""
         return self._forced.sequence.size > 0
+
+    @property
+    def forced_tokens(self) -> NDArray[np.int32]:
+        """Tokens that are forced before the search begins."""
+        return self._forced.sequence
 
     @property
     def reads_all_tokens(self) -> bool:
@@ -140,6 +147,45 @@ class RequestDecoder:
             self._recorder.record(self._forced.sequence[None, :num_decoded], token, log_prob, rows)
         return token, log_prob
 
+    def observe(self, prefixes: NDArray[np.int32], rows: RowIndices, candidates: Candidates) -> None:
+        """Record the attention of a step after the tokens [beams, length] of a search that keeps its candidates.
+
+        `rows` [beams] are those of the request. An exception ends this request only: it is kept in `failure`.
+        """
+        if self._recorder is None or self.attention is None:
+            return
+        try:
+            queries = candidates.cross_queries[self.attention.layer][rows]
+            for sequence, of_beam in zip(self._sequences(prefixes), queries, strict=True):
+                self._recorder.record_queries(sequence, of_beam)
+        except Exception as error:  # noqa: BLE001 - an unexpected error must not end other requests
+            self.failure = error
+
+    def record_forced(self, start: int, num_tokens: int, candidates: Candidates) -> None:
+        """Record forced tokens from the outputs of a run with a row for each; the first of them has index `start`.
+
+        An exception ends this request only: it is kept in `failure`.
+        """
+        if self._recorder is None:
+            return
+        outputs = StepOutputs(candidates, np.arange(num_tokens))
+        try:
+            for place, row in enumerate(outputs.logit_rows[:, None]):
+                if self.replaces_candidates:
+                    self.force_token(start + place, self._request_rows(outputs, row, is_forced=True))
+                elif self.attention is not None:
+                    queries = candidates.cross_queries[self.attention.layer][place].copy()
+                    self._recorder.record_queries(self.forced_tokens[: start + place], queries)
+        except Exception as error:  # noqa: BLE001 - an unexpected error must not end other requests
+            self.failure = error
+
+    def _sequences(self, prefixes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the tokens [beams, length] of a search behind the forced ones."""
+        forced = self._forced.sequence
+        if not forced.size:
+            return prefixes
+        return np.concatenate([np.broadcast_to(forced, (len(prefixes), forced.size)), prefixes], axis=1)
+
     def select(
         self, prefixes: NDArray[np.int32], num_candidates: int, rows: RequestRows
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -147,8 +193,7 @@ class RequestDecoder:
         if not self._reads_prefixes:
             selected = self._selection.select(prefixes, num_candidates, rows)
             return selected.tokens, selected.search_log_probs
-        forced = self._forced.sequence
-        sequences = np.concatenate([np.broadcast_to(forced, (len(prefixes), forced.size)), prefixes], axis=1)
+        sequences = self._sequences(prefixes)
         if self.params.first_token is not None and not sequences.size:
             return self._first_token(sequences, rows)
         selected = self._selection.select(sequences, num_candidates, rows)

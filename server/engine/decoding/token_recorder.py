@@ -63,8 +63,8 @@ class TokenRecord:
     """Outputs of the model after one prefix.
 
     `candidates` are tokens and the model's log-probabilities of them, once for each time that the prefix was decoded:
-    samples may have drawn different tokens. `queries` [heads * head_dim] of cross-attention are None unless requested;
-    `alternatives` are the most likely tokens, best first.
+    samples may have drawn different tokens. A record for attention only has none. `queries` [heads * head_dim] of
+    cross-attention are None unless requested; `alternatives` are the most likely tokens, best first.
     """
 
     candidates: list[tuple[NDArray[np.int64], NDArray[np.float32]]]
@@ -83,6 +83,7 @@ class TokenRecorder:
         self._records_token_scores = params.options.return_token_scores or bool(params.forced_target)
         self._num_alternatives = params.options.num_token_alternatives
         self._returns_attention = params.return_attention
+        self._reads_candidates = self.reads_candidates(params)
         self._prefix_len = len(params.target_prefix)
         self._attention = attention
         self._end_token = end_token
@@ -91,11 +92,15 @@ class TokenRecorder:
     @staticmethod
     def is_requested(params: SentenceParams) -> bool:
         """Whether answers have details, or their log-probability differs from what the search adds up."""
+        return params.return_attention or TokenRecorder.reads_candidates(params)
+
+    @staticmethod
+    def reads_candidates(params: SentenceParams) -> bool:
+        """Whether records need more of a step than the queries of cross-attention."""
         return bool(
             params.options.return_token_scores
             or params.forced_target
             or params.options.num_token_alternatives
-            or params.return_attention
             or params.options.repetition_penalty != 1.0
             or params.options.num_beam_groups > 1
         )
@@ -128,6 +133,10 @@ class TokenRecorder:
             queries = None if rows.queries is None else rows.queries[beam]
             self._records[prefix] = TokenRecord([candidates], queries, alternatives[beam])
 
+    def record_queries(self, sequence: NDArray[np.int32], queries: NDArray[np.floating]) -> None:
+        """Record the queries [heads * head_dim] of cross-attention after a prefix [length], for attention only."""
+        self._records[sequence.tobytes()] = TokenRecord([], queries, [])
+
     def log_probabilities(self, sequence: NDArray[np.int32], start: int = 0) -> list[float]:
         """Return the model's log-probability of each token from index `start` on."""
         records = self._records_of(sequence)[start:]
@@ -147,8 +156,11 @@ class TokenRecorder:
         sequence = tokens
         if hypothesis.finish_reason is FinishReason.STOP:  # an end that a limit forces costs nothing and has no details
             sequence = np.array([*hypothesis.token_ids, self._end_token], np.int32)
+        details = self.details(tokens, sequence)
+        if not self._reads_candidates:
+            return replace(hypothesis, details=details)
         generated = self.log_probabilities(sequence, self._prefix_len)
-        return replace(hypothesis, log_probability=float(np.sum(generated)), details=self.details(tokens, sequence))
+        return replace(hypothesis, log_probability=float(np.sum(generated)), details=details)
 
     def details(self, tokens: NDArray[np.int32], sequence: NDArray[np.int32]) -> TokenDetails | None:
         """Return the requested details of an answer; `sequence` has its end-of-sequence token if it was generated."""

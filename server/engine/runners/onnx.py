@@ -13,7 +13,7 @@ from bundle.manifest import BundleError
 from bundle.tensors import Precision
 from kernels.candidates import StepCandidates
 from kernels.onnx_registration import ONNX_RUNTIME, KernelsUnavailable, register, running_kernels
-from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
+from server.engine.kv_cache import NO_LIST, CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.engine.model_runner import NO_ROWS, Candidates, check_finite
 from server.engine.runners.encoder_runs import embedded_in_runs, encoded_in_runs
 from server.engine.shortlist import ListedTokens, TokenLists
@@ -26,6 +26,7 @@ _CACHE_DTYPES: dict[Precision, type[np.number]] = {"float32": np.float32, "float
 # Bindings that a runner keeps, of 32 kB each: unusual mixes of options must not grow their number without bound. One
 # that must be made again takes 0.4 to 0.9 ms of processor time; a step takes 0.4 to 5 ms.
 _MAX_BOUND_STEPS = 512
+_PREFILLED_MULTIPLE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +91,15 @@ class OnnxRunner:
         special = sessions.bundle.config.special_tokens
         # The graph has no more tokens that are possible.
         self._max_candidates = shapes.target_vocab_size - len(special.suppressed)
-        self._steps: dict[tuple[int, int, bool, int, bool], _BoundStep] = {}
+        self._steps: dict[tuple[bool, int, int, bool, int, bool], _BoundStep] = {}
         self._logit_rows = np.zeros(max_rows, np.int64)
         # One buffer for all steps, of megabytes with a large vocabulary; untouched until logits are requested.
         self._logits = np.empty((max_rows, shapes.target_vocab_size), np.float32)
         self._queries = np.empty((self._num_layers, *self.cache.last_cross.shape[1:]), self.cache.last_cross.dtype)
+        self._rows = _GraphRows.of(self.cache)
+        self._sequence = _GraphRows.of_sequence(self.cache)
+        # Attention of ONNX Runtime reads one cache for each row, and a recurrent state needs the one before.
+        self.prefill = self._prefill if self.cache.sources.is_shared and not self.cache.shapes.state_width else None
 
     def encode(self, sources: Sequence[TokenIds]) -> list[CrossKeysValues]:
         """Encode sentences of similar length together, at most `max_encoder_tokens` padded tokens a run."""
@@ -129,9 +134,41 @@ class OnnxRunner:
 
         The number of `logit_rows` is rounded up to a power of two, so that there are few bindings.
         """
+        num_candidates = min(num_candidates, self._max_candidates)
+        return self._step(self._rows, num_rows, num_candidates, with_scores, logit_rows, with_queries)
+
+    def _prefill(self, row: int, tokens: NDArray[np.int32], with_logits: bool, with_queries: bool) -> Candidates:
+        """Run one decoder step whose rows are the tokens. The step's rows share a cache, copied from and to the row's.
+
+        The number of rows is rounded up, so that there are few bindings; what the additional ones append is not kept.
+        """
+        cache, sequence, num_tokens = self.cache, self._sequence, len(tokens)
+        past = int(cache.past_lengths[row])
+        num_rows = -(-num_tokens // _PREFILLED_MULTIPLE) * _PREFILLED_MULTIPLE
+        num_rows = min(num_rows, cache.max_rows, cache.shapes.max_target_tokens - past)
+        sequence.previous_tokens[:num_tokens] = tokens
+        sequence.past_lengths[:num_rows] = np.arange(past, past + num_rows)
+        sequence.places[:num_rows] = cache.sources.places_of(row, num_rows)
+        sequence.own_cache[:, 0, :, :past] = cache.self_cache[:, row, :, :past]
+        logit_rows = np.arange(num_tokens) if with_logits else NO_ROWS
+        found = self._step(sequence, num_rows, int(with_logits), with_logits, logit_rows, with_queries)
+        end = past + num_tokens
+        cache.self_cache[:, row, :, past:end] = sequence.own_cache[:, 0, :, past:end]
+        cache.past_lengths[row] = end
+        return found
+
+    def _step(
+        self,
+        rows: "_GraphRows",
+        num_rows: int,
+        num_candidates: int,
+        with_scores: bool,
+        logit_rows: RowIndices,
+        with_queries: bool,
+    ) -> Candidates:
         num_logit_rows = logit_rows.size
         num_bound = min(1 << (num_logit_rows - 1).bit_length(), self.cache.max_rows) if num_logit_rows else 0
-        key = (num_rows, min(num_candidates, self._max_candidates), with_scores, num_bound, with_queries)
+        key = (rows is self._rows, num_rows, num_candidates, with_scores, num_bound, with_queries)
         step = self._steps.pop(key, None)
         if step is None:
             if len(self._steps) == _MAX_BOUND_STEPS:
@@ -139,12 +176,37 @@ class OnnxRunner:
             queries = tuple(self._queries[:, :num_rows]) if with_queries else ()
             whole_rows = _WholeRows(self._logit_rows[:num_bound], self._logits[:num_bound], queries)
             assert self._sessions.decoder is not None, "a request for an encoder has no decoder steps"
-            step = _BoundStep(self._sessions.decoder, self.cache, self.token_lists, *key[:3], whole_rows)
+            step = _BoundStep(self._sessions.decoder, self.cache, self.token_lists, rows, *key[1:4], whole_rows)
         self._steps[key] = step  # at the end: the first was not used for longest
         if num_logit_rows:
             self._logit_rows[:num_logit_rows] = logit_rows
             self._logit_rows[num_logit_rows:num_bound] = 0
         return step.run(num_logit_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _GraphRows:
+    """What the graph reads of its rows [max_rows], and the cache of their keys and values.
+
+    `own_cache` [2 * layers, rows, heads, max_target_tokens, head_dim] has one row if the rows are a sequence.
+    """
+
+    previous_tokens: NDArray[np.int32]
+    past_lengths: NDArray[np.int32]
+    places: NDArray[np.int32]
+    list_of_row: NDArray[np.int32]
+    own_cache: NDArray[np.number]
+
+    @classmethod
+    def of(cls, cache: KVCache) -> "_GraphRows":
+        """Return the rows of a cache."""
+        return cls(cache.previous_tokens, cache.past_lengths, cache.sources.places, cache.list_of_row, cache.self_cache)
+
+    @classmethod
+    def of_sequence(cls, cache: KVCache) -> "_GraphRows":
+        """Return rows for consecutive tokens of one sequence, which may have all tokens."""
+        tokens, lengths, places = np.zeros((3, cache.max_rows), np.int32)
+        return cls(tokens, lengths, places, np.full(cache.max_rows, NO_LIST, np.int32), cache.single_row())
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +226,7 @@ class _BoundStep:
         session: ort.InferenceSession,
         cache: KVCache,
         token_lists: TokenLists | None,
+        rows: _GraphRows,
         num_rows: int,
         num_candidates: int,
         with_scores: bool,
@@ -175,7 +238,7 @@ class _BoundStep:
         self._tokens = np.empty((num_rows, num_candidates), np.int64)
         self._log_normalizer = np.empty(num_rows, np.float32)
         self._ranked = StepCandidates(
-            self._logits, self._log_normalizer, cache.past_lengths[:num_rows], with_scores=with_scores
+            self._logits, self._log_normalizer, rows.past_lengths[:num_rows], with_scores=with_scores
         )
         log_probs = self._ranked.log_probs
         addresses = self._tokens.ctypes.data, log_probs.ctypes.data
@@ -184,16 +247,16 @@ class _BoundStep:
             self._tokens, log_probs, self._log_normalizer, whole_rows.logits[:0], (), addresses
         )
         self._keep_alive: list[ort.OrtValue] = []
-        self._bind_input(names.PREVIOUS_TOKENS, cache.previous_tokens[:num_rows])
-        self._bind_input(names.PAST_LENGTHS, cache.past_lengths[:num_rows])
-        self._bind_input(names.SOURCE_LENGTHS, cache.sources.places[:num_rows])
+        self._bind_input(names.PREVIOUS_TOKENS, rows.previous_tokens[:num_rows])
+        self._bind_input(names.PAST_LENGTHS, rows.past_lengths[:num_rows])
+        self._bind_input(names.SOURCE_LENGTHS, rows.places[:num_rows])
         self._bind_input(names.NUM_CANDIDATES, np.array([num_candidates], np.int64))
         self._bind_input(names.WITH_SCORES, np.array([with_scores]))
         self._bind_input(names.LOGIT_ROWS, whole_rows.rows)
         if token_lists is not None:
             self._bind_input(names.LISTS, token_lists.lists)
             self._bind_input(names.LIST_LENGTHS, token_lists.lengths)
-            self._bind_input(names.LIST_OF_ROW, cache.list_of_row[:num_rows])
+            self._bind_input(names.LIST_OF_ROW, rows.list_of_row[:num_rows])
         recurrent = cache.shapes.state_width > 0
         # Rows that share sources read them anywhere in the cache.
         num_sources = cache.max_rows if cache.sources.is_shared else num_rows
@@ -201,7 +264,8 @@ class _BoundStep:
             key, value = 2 * layer, 2 * layer + 1
             planes: list[NDArray[np.number]] = [cache.states[layer, :num_rows]] if recurrent else []
             if not recurrent:
-                planes += [cache.declared(cache.self_cache, plane, num_rows) for plane in (key, value)]
+                num_caches = min(num_rows, rows.own_cache.shape[1])
+                planes += [cache.declared(rows.own_cache, plane, num_caches) for plane in (key, value)]
             planes += [cache.declared(cache.cross_cache, plane, num_sources) for plane in (key, value)]
             for name, memory in zip(names.cache_names(layer, recurrent=recurrent), planes, strict=True):
                 value_in_place = self._bind_input(name, memory)

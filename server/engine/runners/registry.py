@@ -2,7 +2,6 @@
 
 from bundle.loading import Bundle
 from server.engine.model_runner import ModelRunner
-from server.engine.runners.onnx import OnnxRunner, OnnxSessions
 
 
 def open_runners(
@@ -14,10 +13,12 @@ def open_runners(
     Raises `BundleError` if a graph cannot be loaded, and `DeviceUnavailable` if the device or a bundle for it is
     missing.
     """
+    # Imported where they are needed: a server whose engines are processes has no ONNX Runtime of its own.
     if device == "cpu" and bundle.config.layout == "step":
+        from server.engine.runners.onnx import OnnxRunner, OnnxSessions
+
         sessions = OnnxSessions.open(bundle, threads)
         return [OnnxRunner(sessions, max_rows, max_encoder_tokens) for _ in range(replicas)]
-    # Imported where they are needed: programs on a CPU start sooner.
     from server.engine.runners.device.memory import HostMemory
     from server.engine.runners.device.runner import DeviceRunner
     from server.engine.runners.device.sessions import (

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from server.engine.overload import DelayControl
 from server.http.protocols.protocol import Protocol, RequestFields, SharedPaths
 from server.http.requests.admission import admit, begin_request, missing_key
-from server.http.requests.parameters import header
+from server.http.requests.parameters import header, path_of
 from server.http.responses.errors import ErrorFormats, http_error_response, unread_error_response
 from server.http.state import ServerState, UnreadBytes
 from server.interface.errors import KvasirError, QueueFull
@@ -50,11 +50,6 @@ class Arrival:
 
 Check = Callable[[Arrival], Awaitable[None] | None]
 """Raises `KvasirError` or `HTTPException` for a request that must not pass."""
-
-
-def path_of(scope: Scope) -> str:
-    """Return the path of a request, without the prefix that a proxy has removed."""
-    return str(scope["path"]).removeprefix(str(scope.get("root_path", "")))
 
 
 class Gate:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.http.requests.parameters import close_forms, header
+from server.http.requests.parameters import close_forms, header, path_of
 from server.http.responses.errors import CLIENT_GONE_STATUS, ErrorFormats, error_response
 from server.http.state import RequestRecord, ServerState, milliseconds
 from server.interface.client_identity import client_of_call
@@ -67,7 +67,7 @@ class RequestRecorder:
             await self._app(scope, receive, send)
             return
         record = self._begin(scope)
-        if self._server.tracing is not None and _path_of(scope) not in _UNTRACED:
+        if self._server.tracing is not None and path_of(scope) not in _UNTRACED:
             record.trace = self._server.tracing.begin(Headers(scope=scope))
             trace_of_call.set(record.trace)
         status, seconds = 0, 0.0
@@ -201,7 +201,7 @@ class RequestRecorder:
         _log.log(level, "request", extra=fields)
 
     def _endpoint_of(self, scope: Scope) -> str:
-        path = _path_of(scope)
+        path = path_of(scope)
         return path if path in self._endpoints else _UNKNOWN_ENDPOINT
 
 
@@ -227,10 +227,6 @@ class RefusalSampling:
 
 def _has_body(scope: Scope) -> bool:
     return header(scope, b"content-length") not in ("", "0") or bool(header(scope, b"transfer-encoding"))
-
-
-def _path_of(scope: Scope) -> str:
-    return str(scope["path"]).removeprefix(str(scope.get("root_path", "")))
 
 
 def _end_trace(trace: RequestTrace, scope: Scope, record: RequestRecord, endpoint: str, status: int) -> None:

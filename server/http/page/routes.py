@@ -1,49 +1,41 @@
 """Routes of the web page and of the API's documentation, under a policy that lets a browser run no other script."""
 
 import asyncio
-import hashlib
 import json
+import mimetypes
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 FOLDER: Final = Path(__file__).resolve().parent / "static"
 INDEX: Final = "index.html"
 
-# A constant table: the operating system's may map .js to anything.
-_MEDIA_TYPES: Final = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
+# The operating system's table may map .js to anything.
+for _extension, _kind in ((".html", "text/html"), (".css", "text/css"), (".js", "text/javascript")):
+    mimetypes.add_type(_kind, _extension)
+mimetypes.add_type("image/svg+xml", ".svg")
 
 
-@dataclass(frozen=True, slots=True)
-class PageFile:
-    """Content and headers of a file. `etag` is a hash of the content, so it is equal on every machine."""
+class PageFiles(StaticFiles):
+    """The files of a folder, with these headers."""
 
-    content: bytes
-    media_type: str
-    etag: str
+    def __init__(self, folder: Path, headers: Mapping[str, str]) -> None:
+        super().__init__(directory=folder)
+        self._headers = headers
 
-
-def read_page(folder: Path = FOLDER) -> dict[str, PageFile]:
-    """Return every file of the page by name. Requests can name these only, so no path leaves the folder.
-
-    Raises KeyError for an unknown file extension.
-    """
-    files = {}
-    for path in sorted(folder.iterdir()):
-        content = path.read_bytes()
-        etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-        files[path.name] = PageFile(content, _MEDIA_TYPES[path.suffix], etag)
-    return files
+    def file_response(
+        self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
+    ) -> Response:
+        """Return a file, or 304 for one that the browser has."""
+        response = super().file_response(full_path, stat_result, scope, status_code)
+        response.headers.update(self._headers)
+        return response
 
 
 def security_headers(
@@ -76,55 +68,44 @@ def security_headers(
 
 router = APIRouter(include_in_schema=False)
 
-_HEADERS: Final = security_headers()
-_FILES: Final = read_page()
+_FILES: Final = PageFiles(FOLDER, security_headers())
+_SPEECH_FILES: Final = PageFiles(FOLDER, security_headers(microphone="self"))
 
 
 @router.api_route("/", methods=["GET", "HEAD"])
 async def index(request: Request) -> Response:
     """Return the page."""
-    return _response(request, _FILES[INDEX])
+    return await _FILES.get_response(INDEX, request.scope)
 
 
 @router.api_route("/page/{name}", methods=["GET", "HEAD"])
 async def page_file(request: Request, name: str) -> Response:
     """Return a file of the page."""
-    if name not in _FILES:
-        raise HTTPException(404)
-    return _response(request, _FILES[name])
-
-
-def _response(request: Request, file: PageFile, headers: Mapping[str, str] = _HEADERS) -> Response:
-    headers = {**headers, "ETag": file.etag}
-    cached = request.headers.get("if-none-match", "")
-    # A proxy that compresses may have made the tag a weak one: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2
-    if cached == "*" or file.etag in (tag.strip().removeprefix("W/") for tag in cached.split(",")):
-        return Response(status_code=304, headers=headers)
-    return Response(file.content, headers=headers, media_type=file.media_type)
+    return await _FILES.get_response(name, request.scope)
 
 
 live_router = APIRouter(include_in_schema=False)
-
-_LIVE_HEADERS: Final = security_headers(microphone="self")
 
 
 @live_router.api_route("/live", methods=["GET", "HEAD"])
 async def live(request: Request) -> Response:
     """Return the page for text that is still being spoken."""
-    return _response(request, _FILES["live.html"], _LIVE_HEADERS)
+    return await _SPEECH_FILES.get_response("live.html", request.scope)
 
 
 docs_router = APIRouter(include_in_schema=False)
 
 # Swagger UI sets style attributes, embeds its icons as data, and writes markup without trusted types.
-_DOCS_HEADERS: Final = security_headers(style="'self' 'unsafe-inline'", image="'self' data:", has_trusted_types=False)
-_DOCS_FILES: Final = read_page(Path(__file__).resolve().parent / "docs")
+_DOCS_FILES: Final = PageFiles(
+    Path(__file__).resolve().parent / "docs",
+    security_headers(style="'self' 'unsafe-inline'", image="'self' data:", has_trusted_types=False),
+)
 
 
 @docs_router.api_route("/docs", methods=["GET", "HEAD"])
-async def docs() -> Response:
+async def docs(request: Request) -> Response:
     """Return the documentation page."""
-    return _docs_response("docs.html")
+    return await _DOCS_FILES.get_response("docs.html", request.scope)
 
 
 @docs_router.api_route("/openapi.json", methods=["GET", "HEAD"])
@@ -142,10 +123,6 @@ def _encode(app: FastAPI, root_path: str) -> bytes:
 
 
 @docs_router.api_route("/docs/start.js", methods=["GET", "HEAD"])
-async def start() -> Response:
+async def start(request: Request) -> Response:
     """Return the script that starts Swagger UI."""
-    return _docs_response("start.js")
-
-
-def _docs_response(name: str) -> Response:
-    return Response(_DOCS_FILES[name].content, headers=_DOCS_HEADERS, media_type=_DOCS_FILES[name].media_type)
+    return await _DOCS_FILES.get_response("start.js", request.scope)

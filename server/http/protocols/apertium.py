@@ -5,12 +5,10 @@ import re
 from http import HTTPStatus
 
 from babel.core import get_global
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from pydantic import BaseModel
 
 from server.http.protocols.protocol import Protocol, SharedPaths
-from server.http.requests.admission import check_admission
 from server.http.requests.parameters import Parameters, read_parameters
 from server.http.requests.translation_call import translate_texts
 from server.http.responses.errors import ErrorFormat
@@ -19,19 +17,8 @@ from server.interface.errors import InvalidRequest, TextTooLong
 from server.translation.types import TextFormat
 
 
-class ApertiumError(BaseModel):
-    """Body of an error response. Some clients show `responseDetails`, others `explanation`."""
-
-    status: str
-    code: int
-    message: str
-    explanation: str
-    responseData: None  # noqa: N815 - the protocol's names
-    responseDetails: str  # noqa: N815
-    responseStatus: int  # noqa: N815
-
-
 def _body(status: int, _: str, message: str) -> dict[str, object]:
+    """Return an error. Some clients show `responseDetails`, others `explanation`."""
     phrase = HTTPStatus(status).phrase if status in list(HTTPStatus) else "Error"
     return {
         "status": "error",
@@ -44,45 +31,29 @@ def _body(status: int, _: str, message: str) -> dict[str, object]:
     }
 
 
-APERTIUM = ErrorFormat(_body, ApertiumError, {InvalidRequest: 400, TextTooLong: 413})
-apertium_responses = APERTIUM.responses
+APERTIUM = ErrorFormat("ApertiumError", _body, {InvalidRequest: 400, TextTooLong: 413})
 
-
-router = APIRouter(
-    tags=["Apertium-compatible"],
-    responses=apertium_responses(400, 413, 429, 500, 503, 504),
-)
-
-_UNPREFIXED_PATHS = ("/listPairs", "/list", "/identifyLang")
+router = APIRouter(tags=["Apertium-compatible"], responses=APERTIUM.responses(400, 413, 429, 500, 503, 504))
 
 _FORMATS: dict[str, TextFormat] = {"": "html", "html": "html", "txt": "text", "text": "text"}
 _FUNCTION_NAME = re.compile(r"[A-Za-z_$][\w$.]{0,99}", re.ASCII)
 
 
-@router.get("/apertium/translate", dependencies=[Depends(check_admission)])
-@router.post("/apertium/translate", dependencies=[Depends(check_admission)])
+@router.get("/apertium/translate")
+@router.post("/apertium/translate")
 async def translate(request: Request) -> Response:
     """Translate `q` for `langpair` (`eng|deu` or `en|de`). Answers also at `/translate`, recognised by `langpair`."""
     sent = await read_parameters(request)
-    text = sent.text("q")
-    if text is None:
-        raise InvalidRequest("Missing 1 required argument: q")
+    text = sent.required_text("q", "Missing 1 required argument: q")
     source, separator, target = (sent.text("langpair") or "").partition("|")
     if not separator or not source.strip():
         raise InvalidRequest("That pair is invalid, use e.g. eng|spa")
-    text_format = _FORMATS.get((sent.text("format") or "").casefold())
-    if text_format is None:
-        raise InvalidRequest("`format` must be html or txt")
-    outcome = await translate_texts(request, [text], source, target, format=text_format)
+    outcome = await translate_texts(request, [text], source, target, format=sent.choice("format", _FORMATS))
     return _answer(sent, {"translatedText": outcome.result.translations[0].text})
 
 
 @router.get("/apertium/listPairs")
 @router.post("/apertium/listPairs", include_in_schema=False)
-@router.get("/apertium/list", include_in_schema=False)
-@router.get("/listPairs", include_in_schema=False)
-@router.post("/listPairs", include_in_schema=False)
-@router.get("/list", include_in_schema=False)
 async def list_pairs(request: Request) -> Response:
     """Return all pairs of languages, with codes of two letters and of three. Answers also at `/listPairs`."""
     sent = await read_parameters(request)
@@ -98,14 +69,10 @@ async def list_pairs(request: Request) -> Response:
 
 @router.get("/apertium/identifyLang")
 @router.post("/apertium/identifyLang")
-@router.get("/identifyLang", include_in_schema=False)
-@router.post("/identifyLang", include_in_schema=False)
 async def identify(request: Request) -> Response:
     """Return the probability of each language of `q`. Answers also at `/identifyLang`."""
     sent = await read_parameters(request)
-    text = sent.text("q")
-    if text is None:
-        raise InvalidRequest("Missing 1 required argument: q")
+    text = sent.required_text("q", "Missing 1 required argument: q")
     service, _ = server_state(request).accept()
     [ranked] = await service.rank((text,))
     return _json(sent, {_three_letters(each.language): round(each.confidence, 4) for each in ranked})
@@ -154,9 +121,13 @@ APERTIUM_PROTOCOL = Protocol(
     name="apertium",
     routers=(router,),
     error_format=APERTIUM,
-    paths=("/apertium/", *_UNPREFIXED_PATHS),
+    paths=("/apertium/", "/listPairs", "/list", "/identifyLang"),
     shared=(SharedPaths("/apertium", ("/translate",), lambda fields: fields.has("langpair")),),
-    open_paths=("/listPairs", "/list", "/apertium/listPairs", "/apertium/list"),
-    engine_free_paths=(*_UNPREFIXED_PATHS, *(f"/apertium{path}" for path in _UNPREFIXED_PATHS)),
+    aliases={
+        "/identifyLang": "/apertium/identifyLang",
+        **dict.fromkeys(("/list", "/listPairs", "/apertium/list"), "/apertium/listPairs"),
+    },
+    open_paths=("/apertium/listPairs",),
+    engine_free_paths=("/apertium/listPairs", "/apertium/identifyLang"),
     key_parameter="key",
 )

@@ -1,38 +1,34 @@
 """DeepLX-compatible protocol: one text, in DeepLX's own form and in the JSON-RPC form of DeepL's page."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, BeforeValidator, FailFast, Field
 
 from server.http.protocols.protocol import Protocol, SharedPaths
 from server.http.requests.parameters import body_of, read_parameters
 from server.http.requests.translation_call import source_codes, translate_texts
 from server.http.responses.errors import ErrorFormat
+from server.http.responses.examples import answers
 from server.interface.errors import InvalidRequest, NotFound, TextTooLong, UnsupportedPair
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.types import TextFormat
 
-
-class DeepLXError(BaseModel):
-    """Body of an error response. `code` is the status; `data` is empty, for clients that read it in any answer."""
-
-    code: int
-    message: str
-    data: str = ""
-
-
 DEEPLX = ErrorFormat(
+    "DeepLXError",
+    # Some clients read `data` in any answer.
     lambda status, _, message: {"code": status, "message": message, "data": ""},
-    DeepLXError,
     {InvalidRequest: 400, UnsupportedPair: 406, TextTooLong: 413},
 )
-deeplx_responses = DEEPLX.responses
 
-
-router = APIRouter(prefix="/deeplx", tags=["DeepLX-compatible"])
+router = APIRouter(
+    prefix="/deeplx",
+    tags=["DeepLX-compatible"],
+    responses=DEEPLX.responses(400, 404, 406, 413, 429, 500, 503, 504),
+)
 
 _FORMATS: Mapping[str, TextFormat] = {"": "text", "html": "html", "xml": "xml"}
 
@@ -46,16 +42,17 @@ class TranslateFields(BaseModel):
     tag_handling: str = Field("", description="html or xml: tags are kept")
 
 
-class DeepLXAnswer(BaseModel):
-    """The translation as `data`. `alternatives` is empty: some clients prefer its first entry to `data`."""
-
-    code: int = 200
-    id: int
-    data: str
-    alternatives: list[str] = []
-    source_lang: str
-    target_lang: str
-    method: str = "Free"
+def _answer(data: str, source: str, target: str) -> dict[str, object]:
+    """Return the answer. It has no alternatives: some clients prefer the first one to `data`."""
+    return {
+        "code": 200,
+        "id": time.time_ns() // 1_000_000,
+        "data": data,
+        "alternatives": list[str](),
+        "source_lang": source,
+        "target_lang": target,
+        "method": "Free",
+    }
 
 
 @router.post("", include_in_schema=False)
@@ -63,9 +60,9 @@ class DeepLXAnswer(BaseModel):
 @router.post(
     "/translate",
     openapi_extra=body_of(TranslateFields),
-    responses=deeplx_responses(400, 404, 406, 413, 429, 500, 503, 504),
+    responses=answers("DeepLXAnswer", _answer("Guten Morgen.", "EN", "DE")),
 )
-async def translate(request: Request) -> DeepLXAnswer:
+async def translate(request: Request) -> JSONResponse:
     """Translate one text. Answers also at `/translate` and `/v1/translate`, recognised by `target_lang`."""
     sent = await read_parameters(request)
     if sent.is_list("text"):
@@ -74,17 +71,10 @@ async def translate(request: Request) -> DeepLXAnswer:
     if not text:
         raise NotFound("No text to translate")
     source, target = sent.text("source_lang"), sent.text("target_lang")
-    text_format = _FORMATS.get((sent.text("tag_handling") or "").casefold())
-    if text_format is None:
-        raise InvalidRequest("`tag_handling` must be html or xml")
-    outcome = await translate_texts(request, [text], source, target, format=text_format)
+    outcome = await translate_texts(request, [text], source, target, format=sent.choice("tag_handling", _FORMATS))
     detected = source_codes(outcome, source)[0]
-    return DeepLXAnswer(
-        id=time.time_ns() // 1_000_000,
-        data=outcome.result.translations[0].text,
-        source_lang=detected.upper() if outcome.detected else detected,
-        target_lang=target or "",
-    )
+    source = detected.upper() if outcome.detected else detected
+    return JSONResponse(_answer(outcome.result.translations[0].text, source, target or ""))
 
 
 Text = Annotated[
@@ -120,33 +110,20 @@ class RpcCall(BaseModel):
     params: RpcParams
 
 
-class RpcResult(BaseModel):
-    """The translations in the order of the texts."""
-
-    texts: list[RpcText]
-    lang: str
+def _rpc_answer(call_id: int | None, texts: Sequence[str], language: str) -> dict[str, object]:
+    result = {"texts": [{"text": text} for text in texts], "lang": language}
+    return {"jsonrpc": "2.0", "id": call_id, "result": result}
 
 
-class RpcAnswer(BaseModel):
-    """Answer to a call, with its id."""
-
-    jsonrpc: str = "2.0"
-    id: int | None
-    result: RpcResult
-
-
-@router.post(
-    "/jsonrpc",
-    responses=deeplx_responses(400, 406, 413, 429, 500, 503, 504),
-)
-async def call(request: Request, body: RpcCall) -> RpcAnswer:
+@router.post("/jsonrpc", responses=answers("DeepLXRpcAnswer", _rpc_answer(None, ["Guten Morgen."], "EN")))
+async def call(body: RpcCall, request: Request) -> JSONResponse:
     """Translate texts in the form of DeepL's page, for clients with a settable address."""
     source = body.params.lang.source_lang_user_selected
     texts = [each.text for each in body.params.texts]
     outcome = await translate_texts(request, texts, source, body.params.lang.target_lang)
-    translations = [RpcText(text=each.text) for each in outcome.result.translations]
+    translated = [each.text for each in outcome.result.translations]
     languages = source_codes(outcome, source) or [source or "EN"]
-    return RpcAnswer(id=body.id, result=RpcResult(texts=translations, lang=languages[0].upper()))
+    return JSONResponse(_rpc_answer(body.id, translated, languages[0].upper()))
 
 
 DEEPLX_PROTOCOL = Protocol(

@@ -1,46 +1,30 @@
 """Protocols of browser extensions with a custom service: a list of paragraphs is translated together."""
 
-from typing import Annotated
+from collections.abc import Iterator
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from server.http.protocols.protocol import Protocol
 from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.requests.translation_call import source_codes, translate_texts
 from server.http.responses.errors import ErrorFormat
+from server.http.responses.examples import answers
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.text.language_tags import display_name, match_language, means_detection
+from server.translation.service import TranslationOutcome
 from server.translation.types import TranslationRequest
 
-
-class ExtensionError(BaseModel):
-    """Body of an error response."""
-
-    error: str
-
-
 EXTENSIONS = ErrorFormat(
-    lambda _, __, message: {"error": message}, ExtensionError, {InvalidRequest: 400, TextTooLong: 413}
+    "ExtensionError", lambda _, __, message: {"error": message}, {InvalidRequest: 400, TextTooLong: 413}
 )
-extension_responses = EXTENSIONS.responses
 
-
-router = APIRouter(
-    tags=["Browser extensions"],
-    responses=extension_responses(400, 413, 429, 500, 503, 504),
-)
+router = APIRouter(tags=["Browser extensions"], responses=EXTENSIONS.responses(400, 413, 429, 500, 503, 504))
 
 # Selection Translator names the two scripts unlike Unicode.
 _CHINESE_NAMES = {"zh-Hans": "\u4e2d\u6587(\u7b80\u4f53)", "zh-Hant": "\u4e2d\u6587(\u7e41\u4f53)"}
-
-
-async def _parameters(request: Request) -> Parameters:
-    return await read_parameters(request)
-
-
-Sent = Annotated[Parameters, Depends(_parameters)]
 
 
 class ImmersiveFields(BaseModel):
@@ -51,31 +35,19 @@ class ImmersiveFields(BaseModel):
     target_lang: str
 
 
-class ImmersiveTranslation(BaseModel):
-    """Translation of one paragraph."""
-
-    detected_source_lang: str
-    text: str
-
-
-class ImmersiveAnswer(BaseModel):
-    """The translations in the order of the paragraphs."""
-
-    translations: list[ImmersiveTranslation]
-
-
-@router.post("/imme", openapi_extra=body_of(ImmersiveFields, "application/json"))
-async def immersive(request: Request, sent: Sent) -> ImmersiveAnswer:
+@router.post(
+    "/imme",
+    openapi_extra=body_of(ImmersiveFields, "application/json"),
+    responses=answers("ImmersiveAnswer", {"translations": [{"detected_source_lang": "en", "text": "Guten Morgen."}]}),
+)
+async def immersive(request: Request) -> JSONResponse:
     """Translate paragraphs for Immersive Translate ("Custom API")."""
+    sent = await read_parameters(request)
     texts = _list(sent, "text_list")
     source = sent.text("source_lang")
     outcome = await translate_texts(request, texts, source, sent.text("target_lang"), source_is_hint=True)
-    return ImmersiveAnswer(
-        translations=[
-            ImmersiveTranslation(detected_source_lang=code, text=translation.text)
-            for code, translation in zip(source_codes(outcome, source), outcome.result.translations, strict=True)
-        ]
-    )
+    translations = [{"detected_source_lang": code, "text": text} for code, text in _with_languages(outcome, source)]
+    return JSONResponse({"translations": translations})
 
 
 class KissFields(BaseModel):
@@ -89,32 +61,23 @@ class KissFields(BaseModel):
     target: str = Field(alias="to")
 
 
-class KissTranslation(BaseModel):
-    """Translation of one text. `src` and `from` are its source language."""
-
-    text: str
-    src: str
-    source: str = Field(serialization_alias="from")
+_KISS = {"text": "Guten Morgen.", "src": "en", "from": "en"}
 
 
-class KissAnswer(BaseModel):
-    """The translations in the order of the paragraphs."""
-
-    translations: list[KissTranslation]
-
-
-@router.post("/kiss", openapi_extra=body_of(KissFields, "application/json"))
-async def kiss(request: Request, sent: Sent) -> KissTranslation | KissAnswer:
+@router.post(
+    "/kiss",
+    openapi_extra=body_of(KissFields, "application/json"),
+    responses=answers("KissAnswer", _KISS, {"translations": [_KISS]}),
+)
+async def kiss(request: Request) -> JSONResponse:
     """Translate a text or paragraphs for KISS Translator ("Custom")."""
+    sent = await read_parameters(request)
     is_list = sent.is_list("texts")
     texts = _list(sent, "texts") if is_list else _one(sent, "text")
     source = sent.text("from")
     outcome = await translate_texts(request, texts, source, sent.text("to"), source_is_hint=True)
-    answers = [
-        KissTranslation(text=translation.text, src=code, source=code)
-        for code, translation in zip(source_codes(outcome, source), outcome.result.translations, strict=True)
-    ]
-    return KissAnswer(translations=answers) if is_list else answers[0]
+    translations = [{"text": text, "src": code, "from": code} for code, text in _with_languages(outcome, source)]
+    return JSONResponse({"translations": translations} if is_list else translations[0])
 
 
 class SelectionFields(BaseModel):
@@ -126,18 +89,17 @@ class SelectionFields(BaseModel):
     source: str | None = None
 
 
-class SelectionAnswer(BaseModel):
-    """The translation, line by line."""
-
-    text: str
-    source: str = Field(serialization_alias="from")
-    to: str
-    result: list[str]
-
-
-@router.post("/hcfy", openapi_extra=body_of(SelectionFields, "application/json"))
-async def selection(request: Request, sent: Sent) -> SelectionAnswer:
-    """Translate a selection for Selection Translator (hcfy)."""
+@router.post(
+    "/hcfy",
+    openapi_extra=body_of(SelectionFields, "application/json"),
+    responses=answers(
+        "SelectionAnswer",
+        {"text": "Good morning.", "from": "\u82f1\u8bed", "to": "\u5fb7\u8bed", "result": ["Guten Morgen."]},
+    ),
+)
+async def selection(request: Request) -> JSONResponse:
+    """Translate a selection for Selection Translator (hcfy). The result has the lines of the translation."""
+    sent = await read_parameters(request)
     [text] = _one(sent, "text")
     destinations = [name for name in sent.texts("destination") if name.strip()]
     if not destinations:
@@ -151,12 +113,14 @@ async def selection(request: Request, sent: Sent) -> SelectionAnswer:
         target = destinations[1]
     outcome = await translate_texts(request, [text], source, target, source_is_hint=True)
     translated = outcome.result.translations[0].text
-    return SelectionAnswer(
-        text=text,
-        source=source or _chinese_name(source_codes(outcome, None)[0]),
-        to=target,
-        result=translated.split("\n"),
-    )
+    source = source or _chinese_name(source_codes(outcome, None)[0])
+    return JSONResponse({"text": text, "from": source, "to": target, "result": translated.split("\n")})
+
+
+def _with_languages(outcome: TranslationOutcome, source: str | None) -> Iterator[tuple[str, str]]:
+    """Return the source language and the translation of each text."""
+    texts = (each.text for each in outcome.result.translations)
+    return zip(source_codes(outcome, source), texts, strict=True)
 
 
 def _list(sent: Parameters, name: str) -> list[str]:

@@ -1,11 +1,9 @@
 """Protocols of game translators: CustomTranslate of XUnity.AutoTranslator, and clients of Sugoi."""
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
-from pydantic import BaseModel
 
 from server.http.protocols.protocol import Protocol, SharedPaths
-from server.http.requests.admission import check_admission
 from server.http.requests.parameters import read_parameters
 from server.http.requests.translation_call import translate_texts
 from server.http.responses.errors import ErrorFormat
@@ -14,22 +12,9 @@ from server.interface.errors import InvalidRequest, TextTooLong
 from server.text.language_tags import match_language
 from server.translation.router import Route, Router
 
+GAMES = ErrorFormat("GamesError", lambda _, __, message: {"error": message}, {InvalidRequest: 400, TextTooLong: 413})
 
-class GamesError(BaseModel):
-    """Body of an error response."""
-
-    error: str
-
-
-GAMES = ErrorFormat(lambda _, __, message: {"error": message}, GamesError, {InvalidRequest: 400, TextTooLong: 413})
-games_responses = GAMES.responses
-
-
-router = APIRouter(
-    tags=["Game translators"],
-    dependencies=[Depends(check_admission)],
-    responses=games_responses(400, 413, 429, 500, 503, 504),
-)
+router = APIRouter(tags=["Game translators"], responses=GAMES.responses(400, 413, 429, 500, 503, 504))
 
 # Sugoi translates from Japanese to English, and its requests name no languages.
 _SUGOI_SOURCE, _SUGOI_TARGET = "ja", "en"
@@ -40,10 +25,7 @@ _SUGOI_SOURCE, _SUGOI_TARGET = "ja", "en"
 async def custom_translate(request: Request) -> PlainTextResponse:
     """Translate `text` from `from` to `to`. The answer is the translation alone. Answers also at `/translate`."""
     sent = await read_parameters(request)
-    text = sent.text("text")
-    if text is None:
-        raise InvalidRequest("`text` is missing")
-    outcome = await translate_texts(request, [text], sent.text("from"), sent.text("to"))
+    outcome = await translate_texts(request, [sent.required_text("text")], sent.text("from"), sent.text("to"))
     return PlainTextResponse(outcome.result.translations[0].text)
 
 

@@ -3,15 +3,15 @@
 import json
 from html import escape
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from pydantic import BaseModel, Field
 
 from server.http.protocols.protocol import Protocol
-from server.http.requests.admission import check_admission
 from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.requests.translation_call import check_language, source_codes, translate_texts
 from server.http.responses.errors import ErrorFormat
+from server.http.responses.examples import answers
 from server.http.state import server_state
 from server.interface.errors import InvalidApiKey, InvalidRequest, MissingApiKey, TextTooLong
 from server.text.language_tags import display_name, match_language, means_detection
@@ -30,29 +30,6 @@ _STATUSES = {
 }
 
 
-class GoogleCause(BaseModel):
-    """One cause of an error."""
-
-    message: str
-    domain: str
-    reason: str
-
-
-class GoogleDetails(BaseModel):
-    """An error; `code` is the HTTP status."""
-
-    code: int
-    message: str
-    errors: list[GoogleCause]
-    status: str
-
-
-class GoogleError(BaseModel):
-    """Body of an error response."""
-
-    error: GoogleDetails
-
-
 def _body(status: int, _: str, message: str) -> dict[str, object]:
     name, reason = _STATUSES.get(status, ("INTERNAL", "internalError"))
     causes = [{"message": message, "domain": "global", "reason": reason}]
@@ -60,10 +37,8 @@ def _body(status: int, _: str, message: str) -> dict[str, object]:
 
 
 GOOGLE = ErrorFormat(
-    _body, GoogleError, {InvalidRequest: 400, TextTooLong: 413, MissingApiKey: 403, InvalidApiKey: 400}
+    "GoogleError", _body, {InvalidRequest: 400, TextTooLong: 413, MissingApiKey: 403, InvalidApiKey: 400}
 )
-google_responses = GOOGLE.responses
-
 
 _CODE_OF_TAG = {"zh-Hans": "zh-CN", "zh-Hant": "zh-TW", "he": "iw", "jv": "jw", "fil": "tl", "nb": "no"}
 
@@ -75,15 +50,14 @@ def google_code(tag: str) -> str:
 
 
 PATH = "/language/translate/v2"
+PAGE_PATH = "/google"
+MOBILE_PATH = "/m"
+BATCH_PATH = "/_/TranslateWebserverUi/data/batchexecute"
 
-router = APIRouter(
-    tags=["Google-compatible"],
-    responses=google_responses(400, 413, 429, 500, 503, 504),
-)
+router = APIRouter(tags=["Google-compatible"], responses=GOOGLE.responses(400, 413, 429, 500, 503, 504))
 
 _FORMATS: dict[str, TextFormat] = {"": "html", "html": "html", "text": "text"}
 _NO_LANGUAGE = "und"
-_ADMITTED = [Depends(check_admission)]
 
 
 class TranslateFields(BaseModel):
@@ -102,74 +76,22 @@ class DetectFields(BaseModel):
     q: str | list[str]
 
 
-class GoogleTranslation(BaseModel):
-    """Translation of one text; the language is present if it was detected."""
-
-    translatedText: str  # noqa: N815 - the protocol's names
-    detectedSourceLanguage: str | None = None  # noqa: N815
-
-
-class Translations(BaseModel):
-    """The translations in the order of the texts."""
-
-    translations: list[GoogleTranslation]
-
-
-class CloudTranslateAnswer(BaseModel):
-    """Envelope of the translations."""
-
-    data: Translations
-
-
-class GoogleDetection(BaseModel):
-    """The most likely language of a text."""
-
-    language: str
-    confidence: float
-    isReliable: bool = False  # noqa: N815
-
-
-class Detections(BaseModel):
-    """A list with one language for each text."""
-
-    detections: list[list[GoogleDetection]]
-
-
-class GoogleDetections(BaseModel):
-    """Envelope of the detections."""
-
-    data: Detections
-
-
-class GoogleLanguage(BaseModel):
-    """A language; the name is present if `target` names the language of names."""
-
-    language: str
-    name: str | None = None
-
-
-class GoogleLanguageList(BaseModel):
-    """All languages."""
-
-    languages: list[GoogleLanguage]
-
-
-class GoogleLanguages(BaseModel):
-    """Envelope of the languages."""
-
-    data: GoogleLanguageList
-
-
-@router.get(PATH, response_model_exclude_none=True, dependencies=_ADMITTED)
-@router.get(f"{PATH}/", include_in_schema=False, response_model_exclude_none=True, dependencies=_ADMITTED)
-@router.post(f"{PATH}/", include_in_schema=False, response_model_exclude_none=True, dependencies=_ADMITTED)
-@router.post(
-    PATH,
-    response_model_exclude_none=True,
-    dependencies=_ADMITTED,
-    openapi_extra=body_of(TranslateFields),
+_TRANSLATIONS = answers(
+    "CloudTranslateAnswer",
+    {"data": {"translations": [{"translatedText": "Guten Morgen.", "detectedSourceLanguage": "en"}]}},
+    optional=["detectedSourceLanguage"],
 )
-async def translate(request: Request) -> CloudTranslateAnswer:
+_DETECTIONS = answers(
+    "GoogleDetections", {"data": {"detections": [[{"language": "en", "confidence": 0.9, "isReliable": False}]]}}
+)
+_LANGUAGES = answers(
+    "GoogleLanguages", {"data": {"languages": [{"language": "de", "name": "German"}]}}, optional=["name"]
+)
+
+
+@router.get(PATH, responses=_TRANSLATIONS)
+@router.post(PATH, responses=_TRANSLATIONS, openapi_extra=body_of(TranslateFields))
+async def translate(request: Request) -> JSONResponse:
     """Translate texts. Without `format` they are HTML, as in Google's service."""
     sent = await read_parameters(request)
     texts = _texts(sent)
@@ -178,61 +100,43 @@ async def translate(request: Request) -> CloudTranslateAnswer:
         raise InvalidRequest("`format` must be html or text")
     source, target = _field(request, sent, "source"), _field(request, sent, "target")
     outcome = await translate_texts(request, texts, source, target, format=text_format)
-    codes = source_codes(outcome, source) if outcome.detected else [None] * len(texts)
-    return CloudTranslateAnswer(
-        data=Translations(
-            translations=[
-                GoogleTranslation(
-                    translatedText=translation.text, detectedSourceLanguage=None if code is None else google_code(code)
-                )
-                for translation, code in zip(outcome.result.translations, codes, strict=True)
-            ]
-        )
-    )
+    translations = [{"translatedText": each.text} for each in outcome.result.translations]
+    if outcome.detected:
+        for translation, code in zip(translations, source_codes(outcome, source), strict=True):
+            translation["detectedSourceLanguage"] = google_code(code)
+    return JSONResponse({"data": {"translations": translations}})
 
 
-@router.get(f"{PATH}/detect")
-@router.get(f"{PATH}/detect/", include_in_schema=False)
-@router.post(f"{PATH}/detect/", include_in_schema=False)
-@router.post(f"{PATH}/detect", openapi_extra=body_of(DetectFields))
-async def detect(request: Request) -> GoogleDetections:
+@router.get(f"{PATH}/detect", responses=_DETECTIONS)
+@router.post(f"{PATH}/detect", responses=_DETECTIONS, openapi_extra=body_of(DetectFields))
+async def detect(request: Request) -> JSONResponse:
     """Return the most likely language of each text."""
     sent = await read_parameters(request)
     texts = TranslationRequest(tuple(_texts(sent)), "", "")
     server = server_state(request)
     server.settings.limits.check_size(texts)
     service, _ = server.accept()
-    detections = [
-        GoogleDetection(language=_NO_LANGUAGE, confidence=0)
-        if each is None
-        else GoogleDetection(language=google_code(each.language), confidence=round(each.confidence, 4))
+    found = [
+        (_NO_LANGUAGE, 0) if each is None else (google_code(each.language), round(each.confidence, 4))
         for each in await service.detect(texts)
     ]
-    return GoogleDetections(data=Detections(detections=[[each] for each in detections]))
+    detections = [[{"language": code, "confidence": confidence, "isReliable": False}] for code, confidence in found]
+    return JSONResponse({"data": {"detections": detections}})
 
 
-@router.get(f"{PATH}/languages", response_model_exclude_none=True)
-@router.get(f"{PATH}/languages/", include_in_schema=False, response_model_exclude_none=True)
-@router.post(f"{PATH}/languages/", include_in_schema=False, response_model_exclude_none=True)
-@router.post(f"{PATH}/languages", include_in_schema=False, response_model_exclude_none=True)
-async def languages(request: Request) -> GoogleLanguages:
+@router.get(f"{PATH}/languages", responses=_LANGUAGES)
+@router.post(f"{PATH}/languages", include_in_schema=False)
+async def languages(request: Request) -> JSONResponse:
     """Return all languages, with names if `target` names the language of names."""
     locale = _field(request, await read_parameters(request), "target")
     check_language(locale or "", "target language")
-    _, model_router = server_state(request).accept()
-    tags = sorted({*model_router.source_languages, *model_router.target_languages})
-    return GoogleLanguages(
-        data=GoogleLanguageList(
-            languages=[
-                GoogleLanguage(language=google_code(tag), name=display_name(tag, locale) if locale else None)
-                for tag in tags
-            ]
-        )
-    )
+    tags = server_state(request).accept()[1].languages
+    named = [{"language": google_code(tag), **({"name": display_name(tag, locale)} if locale else {})} for tag in tags]
+    return JSONResponse({"data": {"languages": named}})
 
 
 def _field(request: Request, sent: Parameters, name: str) -> str | None:
-    """Return a field of the body or of the query, which some clients use beside a JSON body. None means detection."""
+    """Return a field of the body or of the query, which some clients add to a JSON body. None means detection."""
     value = sent.text(name)
     if value is None and sent.is_json:
         value = request.query_params.get(name)
@@ -246,24 +150,15 @@ def _texts(sent: Parameters) -> list[str]:
     return texts
 
 
-web_router = APIRouter(
-    prefix="/translate_a",
-    tags=["Google-compatible"],
-    dependencies=[Depends(check_admission)],
-    responses=google_responses(400, 413, 429, 500, 503, 504),
-)
-
 _BACKEND = 10  # in real answers a number of the model; clients ignore it
 
 
-@web_router.get("/single")
-@web_router.post("/single")
+@router.get("/translate_a/single")
+@router.post("/translate_a/single")
 async def single(request: Request) -> JSONResponse:
     """Translate one text `q` from `sl` to `tl`, as an array, or as an object with `dj=1`."""
     sent = await read_parameters(request)
-    text = sent.text("q")
-    if text is None:
-        raise InvalidRequest("`q` is missing")
+    text = sent.required_text("q")
     outcome = await translate_texts(request, [text], sent.text("sl"), sent.text("tl"))
     pieces = _pieces(text, outcome.result.translations[0].text)
     source = google_code(source_codes(outcome, sent.text("sl"))[0]) if outcome.detected else sent.text("sl")
@@ -289,8 +184,8 @@ async def single(request: Request) -> JSONResponse:
     return JSONResponse([sentences, None, source, None, None, None, confidence, [], languages])
 
 
-@web_router.get("/t")
-@web_router.post("/t")
+@router.get("/translate_a/t")
+@router.post("/translate_a/t")
 async def several(request: Request) -> JSONResponse:
     """Translate the texts `q`. The answer is a list of translations, each with its language if `sl` is auto."""
     sent = await read_parameters(request)
@@ -298,12 +193,8 @@ async def several(request: Request) -> JSONResponse:
     if not texts:
         raise InvalidRequest("`q` is missing")
     source = sent.text("sl")
-    text_format = sent.text("format") or "text"
-    if text_format not in ("text", "html"):
-        raise InvalidRequest("`format` must be text or html")
-    outcome = await translate_texts(
-        request, texts, source, sent.text("tl"), format="html" if text_format == "html" else "text"
-    )
+    text_format = sent.choice("format", _FORMATS | {"": "text"})
+    outcome = await translate_texts(request, texts, source, sent.text("tl"), format=text_format)
     translated = [translation.text for translation in outcome.result.translations]
     if source is None or not means_detection(source):
         return JSONResponse(translated)
@@ -312,19 +203,11 @@ async def several(request: Request) -> JSONResponse:
 
 
 def _pieces(text: str, translated: str) -> list[tuple[str, str]]:
-    """Return translations beside their sources, line by line. All but the last end with their line break."""
+    """Return translations with their sources, line by line. All but the last end with their line break."""
     new, old = translated.splitlines(keepends=True), text.splitlines(keepends=True)
     return list(zip(new, old, strict=True)) if len(new) == len(old) else [(translated, text)]
 
 
-pages_router = APIRouter(
-    tags=["Google-compatible"],
-    responses=google_responses(400, 413, 429, 500, 503, 504),
-)
-
-PAGE_PATH = "/google"
-MOBILE_PATH = "/m"
-BATCH_PATH = "/_/TranslateWebserverUi/data/batchexecute"
 _TRANSLATE = "MkEWBc"  # name of the call that translates
 _MAX_CALLS = 128
 _HTML: dict[int | str, dict[str, object]] = {200: {"content": {"text/html": {}}}}
@@ -332,30 +215,27 @@ _TEXT: dict[int | str, dict[str, object]] = {200: {"content": {"text/plain": {}}
 _PREFIX = ")]}'\n\n"  # before JSON, so that a page cannot load it as a script
 
 
-@pages_router.get(PAGE_PATH, responses=_HTML)
+@router.get(PAGE_PATH, responses=_HTML)
 async def start_page(request: Request) -> HTMLResponse:
     """Return the languages and the session as a page has them; `translators` reads both."""
-    _, model_router = server_state(request).accept()
-    tags = sorted({*model_router.source_languages, *model_router.target_languages})
+    tags = server_state(request).accept()[1].languages
     items = "".join(f'<li data-language-code="{escape(google_code(tag))}"></li>' for tag in tags)
     session = '<script>window.WIZ_global_data = {"cfb2h":"kvasir","FdrFJe":"0"};</script>'
     return HTMLResponse(f"<!doctype html><title>Kvasir</title>{session}<ul>{items}</ul>")
 
 
-@pages_router.get(MOBILE_PATH, responses=_HTML, dependencies=[Depends(check_admission)])
+@router.get(MOBILE_PATH, responses=_HTML)
 async def mobile_page(request: Request) -> HTMLResponse:
     """Translate the text `q` from `sl` to `tl`, into a page with the translation as its result."""
     sent = await read_parameters(request)
-    text = sent.text("q")
-    if text is None:
-        raise InvalidRequest("`q` is missing")
+    text = sent.required_text("q")
     outcome = await translate_texts(request, [text], sent.text("sl"), sent.text("tl"))
     result = escape(outcome.result.translations[0].text)
     return HTMLResponse(f'<!doctype html><title>Kvasir</title><div class="result-container">{result}</div>')
 
 
-@pages_router.post(BATCH_PATH, responses=_TEXT)
-@pages_router.post(PAGE_PATH + BATCH_PATH, responses=_TEXT)
+@router.post(BATCH_PATH, responses=_TEXT)
+@router.post(PAGE_PATH + BATCH_PATH, responses=_TEXT)
 async def batch(request: Request) -> PlainTextResponse:
     """Translate the texts of the calls in `f.req`. With `rt=c` each answer follows a line with its length."""
     sent = await read_parameters(request)
@@ -402,24 +282,11 @@ def _batch_calls(content: str | None) -> list[tuple[str, str, str, str]]:
 
 GOOGLE_PROTOCOL = Protocol(
     name="google",
-    routers=(router, web_router, pages_router),
+    routers=(router,),
     error_format=GOOGLE,
-    paths=(
-        PATH,
-        f"{PATH}/",
-        "/translate_a/",
-        PAGE_PATH,
-        MOBILE_PATH,
-        BATCH_PATH,
-        f"{PAGE_PATH}{BATCH_PATH}",
-    ),
-    engine_free_paths=(
-        f"{PATH}/detect",
-        f"{PATH}/detect/",
-        f"{PATH}/languages",
-        f"{PATH}/languages/",
-        PAGE_PATH,
-    ),
+    paths=(PATH, f"{PATH}/", "/translate_a/", PAGE_PATH, MOBILE_PATH, BATCH_PATH, f"{PAGE_PATH}{BATCH_PATH}"),
+    aliases={f"{path}/": path for path in (PATH, f"{PATH}/detect", f"{PATH}/languages")},
+    engine_free_paths=(f"{PATH}/detect", f"{PATH}/languages", PAGE_PATH),
     key_parameter="key",
     key_headers=("x-goog-api-key",),
 )

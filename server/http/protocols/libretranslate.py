@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import get_args
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
@@ -21,7 +21,7 @@ from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.requests.translation_call import run_translation
 from server.http.responses.download import download
 from server.http.responses.errors import ErrorFormat
-from server.http.responses.large_json import json_response
+from server.http.responses.examples import answers
 from server.http.state import ServerState, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import (
@@ -38,16 +38,9 @@ from server.translation.router import Router
 from server.translation.service import AUTO, TranslationOutcome
 from server.translation.types import TextContext, TranslationRequest
 
-
-class LibreTranslateError(BaseModel):
-    """Body of an error response."""
-
-    error: str
-
-
 LIBRETRANSLATE = ErrorFormat(
+    "LibreTranslateError",
     lambda _, __, message: {"error": message},
-    LibreTranslateError,
     {InvalidRequest: 400, MissingApiKey: 400, InvalidApiKey: 403},
 )
 libretranslate_responses = LIBRETRANSLATE.responses
@@ -83,37 +76,29 @@ class DetectFields(BaseModel):
     api_key: str | None = None
 
 
-class Detected(BaseModel):
-    """Possible language of a text; `confidence` is from 0 to 100."""
-
-    confidence: int
-    language: str
-
-
-class Translated(BaseModel):
-    """Translations; every field is a list if `q` was one."""
-
-    translatedText: str | list[str]  # noqa: N815 - the protocol's name
-    detectedLanguage: Detected | list[Detected] | None = Field(None, description="present if source is auto")  # noqa: N815
-    alternatives: list[str] | list[list[str]] | None = Field(None, description="present if `alternatives` is above 0")
-
-
-class LanguageAnswer(BaseModel):
-    """Language and its target languages."""
-
-    code: str
-    name: str
-    targets: list[str]
+_DETECTED = {"confidence": 90, "language": "en"}
+_TRANSLATED = {"translatedText": "Guten Tag.", "detectedLanguage": _DETECTED, "alternatives": ["Guten Morgen."]}
 
 
 @router.post(
     "/translate",
-    response_model=Translated,
     openapi_extra=body_of(TranslateFields),
-    responses=libretranslate_responses(400, 413, 429, 500, 503, 504),
+    responses={
+        **answers(
+            "Translated",
+            _TRANSLATED,
+            {name: [each] for name, each in _TRANSLATED.items()},
+            optional=["detectedLanguage", "alternatives"],
+        ),
+        **libretranslate_responses(400, 413, 429, 500, 503, 504),
+    },
 )
-async def translate(request: Request) -> Response:
-    """Translate one or several texts. Line breaks of a form become \\n."""
+async def translate(request: Request) -> JSONResponse:
+    """Translate one or several texts. Line breaks of a form become \\n.
+
+    The language is in the answer if `source` is auto, alternatives if some are requested; each field is a list if `q`
+    is one.
+    """
     server = server_state(request)
     sent = await read_parameters(request)
     texts = _texts(sent)
@@ -135,15 +120,15 @@ async def translate(request: Request) -> Response:
         options = DecodingOptions(num_hypotheses=1 + num_alternatives)
         translation = TranslationRequest(texts, "", "", options, joins_lines=joins_lines)
     outcome = await run_translation(request, translation, source, target)
-    return json_response(_response(outcome, sent.is_list("q"), num_alternatives))
+    return JSONResponse(_answer(outcome, sent.is_list("q"), num_alternatives))
 
 
 @router.post(
     "/detect",
     openapi_extra=body_of(DetectFields),
-    responses=libretranslate_responses(400, 413, 500, 503),
+    responses={**answers("Detections", [_DETECTED]), **libretranslate_responses(400, 413, 500, 503)},
 )
-async def detect(request: Request) -> list[Detected]:
+async def detect(request: Request) -> JSONResponse:
     """Return the languages that a text may be in, most likely first."""
     server = server_state(request)
     sent = await read_parameters(request)
@@ -152,22 +137,29 @@ async def detect(request: Request) -> list[Detected]:
     _check_size((text,), server)
     [ranked] = await service.rank((text,))
     best, *others = [_detected(each) for each in ranked] or [_detected(None)]
-    return [best, *(each for each in others if each.confidence > 0)]
+    return JSONResponse([best, *(each for each in others if each["confidence"])])
 
 
 @router.head("/languages", include_in_schema=False)
-@router.get("/languages", responses=libretranslate_responses(500, 503))
-async def languages(request: Request) -> list[LanguageAnswer]:
+@router.get(
+    "/languages",
+    responses={
+        **answers("LibreTranslateLanguages", [{"code": "en", "name": "English", "targets": ["de"]}]),
+        **libretranslate_responses(500, 503),
+    },
+)
+async def languages(request: Request) -> JSONResponse:
     """Return every language with its target languages."""
     _, model_router = server_state(request).accept()
     targets: dict[str, list[str]] = {}
     for route in model_router.routes:
         targets.setdefault(route.source, []).append(code_of(route.target))
         targets.setdefault(route.target, [])
-    return [
-        LanguageAnswer(code=code_of(language), name=display_name(language), targets=sorted(into))
-        for language, into in sorted(targets.items())
-    ]
+    return JSONResponse([_named(language) | {"targets": sorted(into)} for language, into in sorted(targets.items())])
+
+
+def _named(tag: str) -> dict[str, object]:
+    return {"code": code_of(tag), "name": display_name(tag)}
 
 
 def code_of(tag: str) -> str:
@@ -228,26 +220,26 @@ def check_languages(model_router: Router, source: str, target: str) -> None:
             ) from error
 
 
-def _response(outcome: TranslationOutcome, is_list: bool, num_alternatives: int) -> Translated:
+def _answer(outcome: TranslationOutcome, is_list: bool, num_alternatives: int) -> dict[str, object]:
     translations = outcome.result.translations
     texts = [translation.text for translation in translations]
     alternatives = [
         list(dict.fromkeys(other.text for other in each.alternatives if other.text != each.text))
         for each in translations
     ]
-    languages = [_detected(each) for each in outcome.detected]
-    return Translated(
-        translatedText=texts if is_list else texts[0],
-        detectedLanguage=None if not languages else languages if is_list else languages[0],
-        alternatives=None if not num_alternatives else alternatives if is_list else alternatives[0],
-    )
+    fields: dict[str, Sequence[object]] = {"translatedText": texts}
+    if outcome.detected:
+        fields["detectedLanguage"] = [_detected(each) for each in outcome.detected]
+    if num_alternatives:
+        fields["alternatives"] = alternatives
+    return {name: values if is_list else values[0] for name, values in fields.items()}
 
 
-def _detected(detection: Detection | None) -> Detected:
+def _detected(detection: Detection | None) -> dict[str, object]:
     if detection is None:
-        return Detected(confidence=0, language=_NO_LANGUAGE)
+        return {"confidence": 0, "language": _NO_LANGUAGE}
     # Rounded down, so that 100 means certainty.
-    return Detected(confidence=math.floor(detection.confidence * 100), language=code_of(detection.language))
+    return {"confidence": math.floor(detection.confidence * 100), "language": code_of(detection.language)}
 
 
 PATH = "/translate_file"
@@ -262,18 +254,15 @@ class FileFields(BaseModel):
     api_key: str | None = None
 
 
-class FileAnswer(BaseModel):
-    """Where the translation is to be fetched."""
-
-    translatedFileUrl: str  # noqa: N815 - the protocol's name
-
-
 @router.post(
     PATH,
     openapi_extra=body_of(FileFields, "multipart/form-data"),
-    responses=libretranslate_responses(400, 413, 429, 500, 503, 504),
+    responses={
+        **answers("TranslatedFile", {"translatedFileUrl": "http://localhost:8000/download_file/0.letter.docx"}),
+        **libretranslate_responses(400, 413, 429, 500, 503, 504),
+    },
 )
-async def translate_file(request: Request) -> FileAnswer:
+async def translate_file(request: Request) -> JSONResponse:
     """Translate a document; the answer comes when it is done. /v1/documents does not keep you waiting."""
     server = server_state(request)
     sent = await read_parameters(request)
@@ -304,7 +293,7 @@ async def translate_file(request: Request) -> FileAnswer:
         raise job.error or EngineFailed("the document could not be translated")
     # url_for writes a name as it is, and names have blanks, "#" and letters in them.
     name = quote(f"{job.id}.{job.name}", safe="")
-    return FileAnswer(translatedFileUrl=str(request.url_for("download_file", name=name)))
+    return JSONResponse({"translatedFileUrl": str(request.url_for("download_file", name=name))})
 
 
 @router.get(
@@ -320,69 +309,42 @@ async def download_file(request: Request, name: str) -> StreamingResponse:
     return download(server_state(request).documents.open(name.partition(".")[0]))
 
 
-class HealthAnswer(BaseModel):
-    """Server status; /health/ready is more precise."""
-
-    status: Literal["ok"] = "ok"
-
-
-class LanguageOption(BaseModel):
-    """Language of a selection list."""
-
-    code: str
-    name: str
-
-
-class LanguageOptions(BaseModel):
-    """Default languages of a page."""
-
-    source: LanguageOption
-    target: LanguageOption
-
-
-class FrontendSettings(BaseModel):
-    """Limits and features for a page."""
-
-    charLimit: int  # noqa: N815 - the protocol's names
-    frontendTimeout: int  # noqa: N815
-    apiKeys: bool  # noqa: N815
-    keyRequired: bool  # noqa: N815
-    suggestions: bool
-    filesTranslation: bool  # noqa: N815
-    supportedFilesFormat: list[str]  # noqa: N815
-    language: LanguageOptions
-
-
 @router.head("/health", include_in_schema=False)
-@router.get("/health")
-async def health() -> HealthAnswer:
-    """Return that the server is up."""
-    return HealthAnswer()
+@router.get("/health", responses=answers("LibreTranslateHealth", {"status": "ok"}))
+async def health(_: Request) -> JSONResponse:
+    """Return that the server is up. /health/ready is more precise."""
+    return JSONResponse({"status": "ok"})
 
 
-@router.get("/frontend/settings", responses=libretranslate_responses(500, 503))
-async def frontend_settings(request: Request) -> FrontendSettings:
+_SOURCE = {"code": "auto", "name": "Auto Detect"}
+_SETTINGS = {
+    "charLimit": 100_000,
+    "frontendTimeout": 500,
+    "apiKeys": False,
+    "keyRequired": False,
+    "suggestions": False,
+    "filesTranslation": True,
+    "supportedFilesFormat": list(FORMATS),
+    "language": {"source": _SOURCE, "target": {"code": "de", "name": "German"}},
+}
+
+
+@router.get(
+    "/frontend/settings",
+    responses={**answers("FrontendSettings", _SETTINGS), **libretranslate_responses(500, 503)},
+)
+async def frontend_settings(request: Request) -> JSONResponse:
     """Return limits and features."""
     server = server_state(request)
     _, model_router = server.accept()
-    target = model_router.target_languages[0]
-    return FrontendSettings(
-        charLimit=server.settings.max_text_characters,
-        frontendTimeout=500,
-        apiKeys=server.key_gate is not None,
-        keyRequired=server.key_gate is not None,
-        suggestions=False,
-        filesTranslation=True,
-        supportedFilesFormat=list(FORMATS),
-        language=LanguageOptions(
-            source=LanguageOption(code="auto", name="Auto Detect"),
-            target=LanguageOption(code=code_of(target), name=display_name(target)),
-        ),
-    )
+    has_keys = server.key_gate is not None
+    limits = {"charLimit": server.settings.max_text_characters, "apiKeys": has_keys, "keyRequired": has_keys}
+    target = _named(model_router.target_languages[0])
+    return JSONResponse(_SETTINGS | limits | {"language": {"source": _SOURCE, "target": target}})
 
 
 @router.post("/suggest", status_code=403, responses=libretranslate_responses(403))
-async def suggest() -> JSONResponse:
+async def suggest(_: Request) -> JSONResponse:
     """Reject the suggestion; this server does not collect any."""
     return JSONResponse({"error": "Suggestions are disabled on this server."}, 403)
 

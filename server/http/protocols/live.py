@@ -18,6 +18,7 @@ from starlette.websockets import WebSocket
 
 from server.http.protocols.protocol import Protocol
 from server.http.responses.errors import NATIVE, describe_problems, error_response, error_responses
+from server.http.responses.text_events import HEARTBEAT_SECONDS, STREAM_HEADERS
 from server.http.state import RequestRecord, ServerState
 from server.interface.decoding_options import MAX_BEAM_SIZE
 from server.interface.errors import InvalidRequest, KvasirError, UnsupportedPair
@@ -25,8 +26,6 @@ from server.live.policies import DEFAULT_POLICY, PolicyName
 from server.live.session import DEFAULT_FRAME, Event, Input, LiveOptions, LiveSession
 from server.translation.pipeline import Pipeline
 
-_HEARTBEAT_SECONDS = 10.0  # proxies close connections after some thirty seconds without data
-_STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # nginx must not buffer events
 _MEDIA_TYPE = EventSourceResponse.media_type
 _EVENTS = "Events with `committed` pieces and a `draft`, an `error`, or the `end` of the session."
 _CLOSE_CODES = {"error": 1011, "draining": 1012}  # RFC 6455: an error; the service restarts
@@ -115,7 +114,7 @@ async def read_events(
     """Read the translation of a session as server-sent events. Any number of readers can."""
     session = request.app.state.server.live.find(session_id)
     request.scope["state"]["record"].is_streamed = True
-    return StreamingResponse(_stream(session, last_event_id), headers=_STREAM_HEADERS, media_type=_MEDIA_TYPE)
+    return StreamingResponse(_stream(session, last_event_id), headers=STREAM_HEADERS, media_type=_MEDIA_TYPE)
 
 
 @router.delete("/live/{session_id}", status_code=204, responses=error_responses(404, 500, 503))
@@ -126,7 +125,7 @@ async def end_session(session_id: SessionId, request: Request) -> None:
 
 async def _stream(session: LiveSession, after: int) -> AsyncIterator[bytes]:
     try:
-        async for number, event in session.events(after, _HEARTBEAT_SECONDS):
+        async for number, event in session.events(after, HEARTBEAT_SECONDS):
             if event:
                 yield format_sse_event(data_str=_json(event), id=str(number))
             else:
@@ -175,7 +174,7 @@ async def _receive(socket: WebSocket, session: LiveSession) -> None:
     """Take messages until the client leaves. A message that is not valid is answered with an error, and not taken."""
     while (message := await socket.receive())["type"] == "websocket.receive":
         try:
-            _take(session, _valid_json(message.get("text")))
+            take_message(session, message.get("text"))
         except KvasirError as error:
             await socket.send_text(_json(_error_event(error)))
 
@@ -212,6 +211,17 @@ def _answer(session: LiveSession) -> LiveAnswer:
     return LiveAnswer(id=session.id, source=options.source, target=options.target, model=session.model)
 
 
+def take_message(session: LiveSession, text: str | None) -> None:
+    """Take a message of a WebSocket. Raises `KvasirError`, and takes nothing then."""
+    try:
+        sent = json.loads(text or "")
+    except (ValueError, RecursionError):
+        sent = None
+    if not isinstance(sent, dict):
+        raise InvalidRequest("a message must be a JSON object, sent as text")
+    _take(session, _valid(LiveInput, sent))
+
+
 def _take(session: LiveSession, sent: LiveInput) -> None:
     if sent.replace_from is not None and sent.append:
         raise InvalidRequest("`append` cannot be combined with `replace_from`; send the replacement as `text`")
@@ -220,16 +230,6 @@ def _take(session: LiveSession, sent: LiveInput) -> None:
     session.send(Input(sent.append or sent.text, sent.replace_from, sent.final))
     if sent.end:
         session.end("final")
-
-
-def _valid_json(text: str | None) -> LiveInput:
-    try:
-        sent = json.loads(text or "")
-    except (ValueError, RecursionError):
-        sent = None
-    if not isinstance(sent, dict):
-        raise InvalidRequest("a message must be a JSON object, sent as text")
-    return _valid(LiveInput, sent)
 
 
 def _valid(model: type[ModelT], values: dict[str, str]) -> ModelT:

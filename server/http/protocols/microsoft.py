@@ -4,17 +4,20 @@ Bodies are an array of texts (version 3.0), or an object with inputs (version 20
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from babel import Locale, UnknownLocaleError
 from fastapi import APIRouter, Request
-from pydantic import BaseModel
+from fastapi.responses import JSONResponse
 
 from server.http.protocols.protocol import Protocol, SharedPaths
 from server.http.requests.parameters import read_json
 from server.http.requests.translation_call import translate_texts
 from server.http.responses.errors import ErrorFormat
+from server.http.responses.examples import answers
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, QuotaExceeded, TextTooLong
+from server.text.language_detection import Detection
 from server.text.language_tags import display_name, match_language
 from server.text.segmentation.sentences import split
 from server.text.unicode_text import replace_lone_surrogates
@@ -30,28 +33,13 @@ _CODES = {
 }
 
 
-class MicrosoftDetails(BaseModel):
-    """An error; `code` has six digits, of which the first three are the status."""
-
-    code: int
-    message: str
-
-
-class MicrosoftError(BaseModel):
-    """Body of an error response."""
-
-    error: MicrosoftDetails
-
-
 def _body(status: int, code: str, message: str) -> dict[str, object]:
     default = 400000 if status == 422 else status * 1000
     return {"error": {"code": _CODES.get(code, default), "message": message}}
 
 
 # The SDK waits as long as the `Retry-After` of a 429, which would be until the next day.
-MICROSOFT = ErrorFormat(_body, MicrosoftError, {InvalidRequest: 400, TextTooLong: 400, QuotaExceeded: 403})
-microsoft_responses = MICROSOFT.responses
-
+MICROSOFT = ErrorFormat("MicrosoftError", _body, {InvalidRequest: 400, TextTooLong: 400, QuotaExceeded: 403})
 
 _CODE_OF_TAG = {"zh-Hans": "zh-Hans", "zh-Hant": "zh-Hant", "fil": "fil", "nb": "nb", "he": "he"}
 _FORMATS: dict[str, TextFormat] = {"": "text", "plain": "text", "html": "html"}
@@ -88,71 +76,62 @@ def _text_format_of(value: object) -> TextFormat:
     return found
 
 
-router = APIRouter(
-    tags=["Microsoft-compatible"],
-    responses=microsoft_responses(400, 413, 429, 500, 503, 504),
-)
+router = APIRouter(tags=["Microsoft-compatible"], responses=MICROSOFT.responses(400, 413, 429, 500, 503, 504))
 
 _MAX_TARGETS = 20
 
 
-class MicrosoftDetectedLanguage(BaseModel):
-    """Detected language of a text, and its probability."""
-
-    language: str
-    score: float
-
-
-class MicrosoftTranslation(BaseModel):
-    """Translation into one language, named by `to` in version 3.0 and by `language` in later ones."""
-
-    text: str
-    to: str | None = None
-    language: str | None = None
+_NAMES = ("translate", "detect", "languages", "breaksentence")
+_CAN = {"isTranslationSupported": True, "isTransliterationSupported": False}
+_ITEM = {
+    "detectedLanguage": {"language": "en", "score": 0.9},
+    "translations": [{"text": "Guten Morgen.", "to": "de", "language": "de"}],
+}
+_TRANSLATIONS = answers(
+    "MicrosoftTranslations", [_ITEM], {"value": [_ITEM]}, optional=["detectedLanguage", "to", "language"]
+)
 
 
-class Item(BaseModel):
-    """Translations of one text; the language is present if it was detected."""
+@dataclass(slots=True)
+class _Item:
+    """Translations of one text; the language is there if it was detected."""
 
-    detectedLanguage: MicrosoftDetectedLanguage | None = None  # noqa: N815 - the protocol's name
-    translations: list[MicrosoftTranslation]
+    translations: list[dict[str, str]] = field(default_factory=list)
+    detected: dict[str, object] | None = None
+
+    def as_json(self) -> dict[str, object]:
+        named = {} if self.detected is None else {"detectedLanguage": self.detected}
+        return {**named, "translations": self.translations}
 
 
-class Items(BaseModel):
-    """Envelope of version 2026-06-06."""
-
-    value: list[Item]
-
-
-@router.post("/microsoft/translate", response_model_exclude_none=True)
-@router.post("/translator/text/v3.0/translate", response_model_exclude_none=True)
-async def translate(request: Request) -> list[Item] | Items:
+@router.post("/microsoft/translate", responses=_TRANSLATIONS)
+async def translate(request: Request) -> JSONResponse:
     """Translate texts into each language `to`. Answers also at `/translate`, recognised by `api-version`."""
     body = await read_json(request)
     if isinstance(body, Mapping):
-        return await _translate_inputs(request, body)
+        return JSONResponse({"value": await _translate_inputs(request, body)})
     texts, query = _texts_of(request, body), request.query_params
     targets = list(dict.fromkeys(query.getlist("to")))
     if not 1 <= len(targets) <= _MAX_TARGETS:
         raise InvalidRequest(f"`to` must name from 1 to {_MAX_TARGETS} languages. Given: {len(targets)}")
     text_format = _text_format_of(query.get("textType"))
     source = query.get("from") or None
-    items = [Item(translations=[]) for _ in texts]
+    items = [_Item() for _ in texts]
     for target in targets:
         outcome = await translate_texts(request, texts, source, target, format=text_format)
         for index, (item, translation) in enumerate(zip(items, outcome.result.translations, strict=True)):
-            item.translations.append(MicrosoftTranslation(text=translation.text, to=target))
-            item.detectedLanguage = _detected(outcome, index)
-    return items
+            item.translations.append({"text": translation.text, "to": target})
+            item.detected = _detected(outcome, index)
+    return JSONResponse([item.as_json() for item in items])
 
 
-async def _translate_inputs(request: Request, body: Mapping[str, object]) -> Items:
+async def _translate_inputs(request: Request, body: Mapping[str, object]) -> list[dict[str, object]]:
     """Translate the inputs of version 2026-06-06. Inputs with equal languages are translated together."""
     inputs = body.get("inputs")
     if not isinstance(inputs, list):
         raise InvalidRequest("`inputs` must be an array of objects with `text` and `targets`")
     _texts_of(request, inputs)
-    items = [Item(translations=[]) for _ in inputs]
+    items = [_Item() for _ in inputs]
     groups: dict[tuple[str | None, str, str | None], list[tuple[int, int]]] = {}
     for index, each in enumerate(inputs):
         targets = each.get("targets") if isinstance(each, dict) else None
@@ -162,7 +141,7 @@ async def _translate_inputs(request: Request, body: Mapping[str, object]) -> Ite
             language = _word(target, "language")
             if language is None:
                 raise InvalidRequest("each element of `targets` must have a string `language`")
-            items[index].translations.append(MicrosoftTranslation(text="", language=language))
+            items[index].translations.append({"text": "", "language": language})
             group = (_word(each, "language"), language, _word(each, "textType"))
             groups.setdefault(group, []).append((index, position))
     if len(groups) > server_state(request).settings.max_texts:
@@ -171,9 +150,9 @@ async def _translate_inputs(request: Request, body: Mapping[str, object]) -> Ite
         texts = [_word(inputs[index], "text") or _word(inputs[index], "Text") or "" for index, _ in places]
         outcome = await translate_texts(request, texts, source, language, format=_text_format_of(text_type))
         for number, (index, position) in enumerate(places):
-            items[index].translations[position].text = outcome.result.translations[number].text
-            items[index].detectedLanguage = _detected(outcome, number)
-    return Items(value=items)
+            items[index].translations[position]["text"] = outcome.result.translations[number].text
+            items[index].detected = _detected(outcome, number)
+    return [item.as_json() for item in items]
 
 
 def _word(fields: object, name: str) -> str | None:
@@ -183,86 +162,53 @@ def _word(fields: object, name: str) -> str | None:
     return None if value is None else replace_lone_surrogates(value)
 
 
-def _detected(outcome: TranslationOutcome, index: int) -> MicrosoftDetectedLanguage | None:
-    if not outcome.detected:
-        return None
-    found = outcome.detected[index]
-    if found is None:  # clients require a language; a text without letters counts as English
-        return MicrosoftDetectedLanguage(language="en", score=0)
-    return MicrosoftDetectedLanguage(language=_code_of(found.language), score=round(found.confidence, 4))
+def _detected(outcome: TranslationOutcome, index: int) -> dict[str, object] | None:
+    return _scored(outcome.detected[index]) if outcome.detected else None
 
 
-service_router = APIRouter(tags=["Microsoft-compatible"], responses=microsoft_responses(400, 413, 500, 503))
-
-_PREFIXES = ("/microsoft", "/translator/text/v3.0")
-
-
-class MicrosoftLanguage(BaseModel):
-    """Names of a language, and the direction of its script."""
-
-    name: str
-    nativeName: str  # noqa: N815 - the protocol's name
-    dir: str
+def _scored(found: Detection | None) -> dict[str, object]:
+    """Return a language and its score. Clients require a language; a text without letters counts as English."""
+    if found is None:
+        return {"language": "en", "score": 0}
+    return {"language": _code_of(found.language), "score": round(found.confidence, 4)}
 
 
-class MicrosoftLanguages(BaseModel):
-    """Languages by their codes."""
-
-    translation: dict[str, MicrosoftLanguage]
-
-
-class MicrosoftDetection(BaseModel):
-    """The most likely language of a text."""
-
-    language: str
-    score: float
-    isTranslationSupported: bool = True  # noqa: N815 - the protocol's names
-    isTransliterationSupported: bool = False  # noqa: N815
-
-
-class Sentences(BaseModel):
-    """Lengths of the sentences of a text, in UTF-16 code units, with the blanks behind them."""
-
-    sentLen: list[int]  # noqa: N815 - the protocol's name
-
-
-@service_router.get("/microsoft/languages")
-@service_router.get("/translator/text/v3.0/languages")
-async def languages(request: Request) -> MicrosoftLanguages:
+@router.get(
+    "/microsoft/languages",
+    responses=answers(
+        "MicrosoftLanguages",
+        {"translation": {"de": {"name": "German", "nativeName": "Deutsch", "dir": "ltr"}}},
+        optional=["de"],
+    ),
+)
+async def languages(request: Request) -> JSONResponse:
     """Return all languages. Answers also at `/languages`, recognised by `api-version`."""
-    _, model_router = server_state(request).accept()
-    tags = sorted({*model_router.source_languages, *model_router.target_languages})
-    return MicrosoftLanguages(translation={_code_of(tag): _language(tag) for tag in tags})
+    tags = server_state(request).accept()[1].languages
+    return JSONResponse({"translation": {_code_of(tag): _language(tag) for tag in tags}})
 
 
-@service_router.post("/microsoft/detect")
-@service_router.post("/translator/text/v3.0/detect")
-async def detect(request: Request) -> list[MicrosoftDetection]:
+@router.post("/microsoft/detect", responses=answers("MicrosoftDetections", [{"language": "en", "score": 0.9, **_CAN}]))
+async def detect(request: Request) -> JSONResponse:
     """Return the most likely language of each text. Answers also at `/detect`, recognised by `api-version`."""
     texts = _texts_of(request, await read_json(request))
     service, _ = server_state(request).accept()
     found = await service.detect(TranslationRequest(tuple(texts), "", ""))
-    # Clients require a language; a text without letters counts as English.
-    return [
-        MicrosoftDetection(language="en", score=0)
-        if each is None
-        else MicrosoftDetection(language=_code_of(each.language), score=round(each.confidence, 4))
-        for each in found
-    ]
+    return JSONResponse([_scored(each) | _CAN for each in found])
 
 
-@service_router.post("/microsoft/breaksentence")
-@service_router.post("/translator/text/v3.0/breaksentence")
-async def break_sentences(request: Request) -> list[Sentences]:
-    """Return the lengths of the sentences of each text. Answers also at `/breaksentence`."""
+@router.post("/microsoft/breaksentence", responses=answers("MicrosoftSentences", [{"sentLen": [14, 11]}]))
+async def break_sentences(request: Request) -> JSONResponse:
+    """Return the lengths of the sentences of each text, in UTF-16 code units, with the blanks behind them.
+
+    Answers also at `/breaksentence`.
+    """
     texts = _texts_of(request, await read_json(request))
     service, model_router = server_state(request).accept()
     found = await service.detect(TranslationRequest(tuple(texts), "", ""))
     named = match_language(request.query_params.get("language", ""), model_router.source_languages)
     sources = [named or ("en" if each is None else each.language) for each in found]
-    return await asyncio.to_thread(
-        lambda: [Sentences(sentLen=_lengths(text, source)) for text, source in zip(texts, sources, strict=True)]
-    )
+    pairs = zip(texts, sources, strict=True)
+    return JSONResponse(await asyncio.to_thread(lambda: [{"sentLen": _lengths(*pair)} for pair in pairs]))
 
 
 def _lengths(text: str, language: str) -> list[int]:
@@ -271,28 +217,29 @@ def _lengths(text: str, language: str) -> list[int]:
     return [len(part.encode("utf-16-le", "surrogatepass")) // 2 for part in parts if part]
 
 
-def _language(tag: str) -> MicrosoftLanguage:
+def _language(tag: str) -> dict[str, str]:
     try:
         direction = Locale.parse(tag.replace("-", "_")).text_direction
     except (ValueError, UnknownLocaleError):
         direction = "ltr"
-    return MicrosoftLanguage(name=display_name(tag), nativeName=display_name(tag, tag), dir=direction)
+    return {"name": display_name(tag), "nativeName": display_name(tag, tag), "dir": direction}
 
 
 MICROSOFT_PROTOCOL = Protocol(
     name="microsoft",
-    routers=(router, service_router),
+    routers=(router,),
     error_format=MICROSOFT,
     paths=("/microsoft/", "/translator/text/v3.0/"),
     shared=(
         SharedPaths(
             "/microsoft",
-            ("/translate", "/detect", "/languages", "/breaksentence"),
+            tuple(f"/{name}" for name in _NAMES),
             lambda fields: "api-version" in fields.query,
         ),
     ),
-    open_paths=("/microsoft/languages", "/translator/text/v3.0/languages"),
-    engine_free_paths=tuple(f"{prefix}/{name}" for prefix in _PREFIXES for name in ("detect", "breaksentence")),
+    aliases={f"/translator/text/v3.0/{name}": f"/microsoft/{name}" for name in _NAMES},
+    open_paths=("/microsoft/languages",),
+    engine_free_paths=("/microsoft/detect", "/microsoft/breaksentence"),
     key_queries=("Subscription-Key",),
     key_headers=("ocp-apim-subscription-key",),
 )

@@ -1,35 +1,27 @@
 """MTranServer-compatible protocol: texts, detection, and the version of the server."""
 
 from fastapi import APIRouter, Request
-from fastapi.responses import PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel, Field
 
 from server.http.protocols.protocol import Protocol, SharedPaths
 from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.requests.translation_call import translate_texts
 from server.http.responses.errors import ErrorFormat
+from server.http.responses.examples import answers
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, TextTooLong
 from server.operations.version import version
 from server.translation.types import TextFormat
 
-
-class MTranServerError(BaseModel):
-    """Body of an error response."""
-
-    error: str
-
-
 MTRANSERVER = ErrorFormat(
-    lambda _, __, message: {"error": message}, MTranServerError, {InvalidRequest: 400, TextTooLong: 413}
+    "MTranServerError", lambda _, __, message: {"error": message}, {InvalidRequest: 400, TextTooLong: 413}
 )
-mtranserver_responses = MTRANSERVER.responses
-
 
 router = APIRouter(
     prefix="/mtranserver",
     tags=["MTranServer-compatible"],
-    responses=mtranserver_responses(400, 413, 429, 500, 503, 504),
+    responses=MTRANSERVER.responses(400, 413, 429, 500, 503, 504),
 )
 
 _COUNTRIES = {"jp": "ja", "kr": "ko"}  # this protocol accepts them as languages
@@ -60,54 +52,43 @@ class DetectFields(BaseModel):
     min_confidence: float | None = Field(None, alias="minConfidence")
 
 
-class TextAnswer(BaseModel):
-    """The translation."""
-
-    result: str
-
-
-class BatchAnswer(BaseModel):
-    """The translations in the order of the texts."""
-
-    results: list[str]
-
-
-class DetectAnswer(BaseModel):
-    """The most likely language; empty if no language is likely enough."""
-
-    language: str
-    confidence: float
-
-
-@router.post("/translate", openapi_extra=body_of(TextFields))
-async def translate(request: Request) -> TextAnswer:
+@router.post(
+    "/translate", openapi_extra=body_of(TextFields), responses=answers("MTranServerText", {"result": "Guten Morgen."})
+)
+async def translate(request: Request) -> JSONResponse:
     """Translate one text. Answers also at `/translate`, recognised by `from`, `to` and `text`."""
     sent = await read_parameters(request)
     if sent.is_list("text"):
         raise InvalidRequest("`text` must be one string; /translate/batch accepts a list")
-    text = sent.text("text")
-    if text is None:
-        raise InvalidRequest("`text` is required")
-    [result] = await _translate(request, sent, [text])
-    return TextAnswer(result=result)
+    [result] = await _translate(request, sent, [sent.required_text("text")])
+    return JSONResponse({"result": result})
 
 
-@router.post("/translate/batch", openapi_extra=body_of(BatchFields))
-async def translate_batch(request: Request) -> BatchAnswer:
+@router.post(
+    "/translate/batch",
+    openapi_extra=body_of(BatchFields),
+    responses=answers("MTranServerTexts", {"results": ["Guten Morgen."]}),
+)
+async def translate_batch(request: Request) -> JSONResponse:
     """Translate texts together. Answers also at `/translate/batch`."""
     sent = await read_parameters(request)
     if not sent.is_list("texts"):
         raise InvalidRequest("`texts` must be a list of strings")
-    return BatchAnswer(results=await _translate(request, sent, sent.texts("texts")))
+    return JSONResponse({"results": await _translate(request, sent, sent.texts("texts"))})
 
 
-@router.post("/detect", openapi_extra=body_of(DetectFields))
-async def detect(request: Request) -> DetectAnswer:
-    """Return the language of a text. Answers also at `/detect`, recognised by `text`."""
+@router.post(
+    "/detect",
+    openapi_extra=body_of(DetectFields),
+    responses=answers("MTranServerDetection", {"language": "en", "confidence": 0.9}),
+)
+async def detect(request: Request) -> JSONResponse:
+    """Return the language of a text, empty if none is likely enough.
+
+    Answers also at `/detect`, recognised by `text`.
+    """
     sent = await read_parameters(request)
-    text = sent.text("text")
-    if text is None:
-        raise InvalidRequest("`text` is required")
+    text = sent.required_text("text")
     try:
         minimum = sent.number("minConfidence") or 0.0
     except ValueError as error:
@@ -115,8 +96,8 @@ async def detect(request: Request) -> DetectAnswer:
     service, _ = server_state(request).accept()
     [ranked] = await service.rank((text,))
     if not ranked or ranked[0].confidence < minimum:
-        return DetectAnswer(language="", confidence=0)
-    return DetectAnswer(language=ranked[0].language, confidence=round(ranked[0].confidence, 4))
+        return JSONResponse({"language": "", "confidence": 0})
+    return JSONResponse({"language": ranked[0].language, "confidence": round(ranked[0].confidence, 4)})
 
 
 async def _translate(request: Request, sent: Parameters, texts: list[str]) -> list[str]:
@@ -135,16 +116,10 @@ service_router = APIRouter(tags=["MTranServer-compatible"])
 _SERVICE_PATHS = ("/version", "/__heartbeat__", "/__lbheartbeat__")
 
 
-class VersionAnswer(BaseModel):
-    """Version of this server."""
-
-    version: str
-
-
-@service_router.get("/version")
-async def server_version() -> VersionAnswer:
+@service_router.get("/version", responses=answers("Version", {"version": "1.2.3"}))
+async def server_version() -> JSONResponse:
     """Return the version of this server."""
-    return VersionAnswer(version=version())
+    return JSONResponse({"version": version()})
 
 
 @service_router.get("/__heartbeat__", response_class=PlainTextResponse)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from server.http.protocols.apertium import APERTIUM_PROTOCOL
-from server.http.protocols.deepl.protocol import DEEPL_PROTOCOL
+from server.http.protocols.deepl.texts import DEEPL_PROTOCOL
 from server.http.protocols.deeplx import DEEPLX_PROTOCOL
 from server.http.protocols.extensions import EXTENSIONS_PROTOCOL
 from server.http.protocols.games import GAMES_PROTOCOL

@@ -19,6 +19,11 @@ def model_names(router: Router) -> list[str]:
     return names + [f"{_PREFIX}{target}" for target in router.target_languages]
 
 
+def listed_models(router: Router) -> list[dict[str, str | int]]:
+    """Return the names as OpenAI's clients read them."""
+    return [{"id": name, "object": "model", "created": 0, "owned_by": "kvasir"} for name in model_names(router)]
+
+
 def languages_of(name: str, router: Router) -> tuple[str, str | None] | None:
     """Return the source language, or `AUTO`, and the target language that a model's name selects.
 

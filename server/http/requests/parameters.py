@@ -1,11 +1,11 @@
-"""Request parameters, read alike from a JSON object, a form or the query, and single headers."""
+"""Request parameters, read alike from a JSON object, a form or the query, single headers, and the path."""
 
 import asyncio
 import codecs
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 from urllib.parse import parse_qsl
 
 from fastapi import Request
@@ -30,6 +30,13 @@ def header(scope: Scope, name: bytes) -> str:
             return str(value, "latin-1")
     return ""
 
+
+def path_of(scope: Scope) -> str:
+    """Return the path of a request, without the prefix that a proxy has removed."""
+    return str(scope["path"]).removeprefix(str(scope.get("root_path", "")))
+
+
+Choice = TypeVar("Choice")
 
 _TRUE, _FALSE = frozenset({"1", "true", "True"}), frozenset({"0", "false", "False"})
 
@@ -63,6 +70,18 @@ class Parameters:
     def text(self, name: str) -> str | None:
         """Return the string, or the first of several in a form, or None. Raises `InvalidRequest` for another type."""
         return next(iter(self.texts(name)), None)
+
+    def required_text(self, name: str, message: str | None = None) -> str:
+        """Return the string. Raises `InvalidRequest`, with the protocol's own `message` if it has one, without it."""
+        if (text := self.text(name)) is None:
+            raise InvalidRequest(message or f"`{name}` is missing")
+        return text
+
+    def choice(self, name: str, choices: Mapping[str, Choice]) -> Choice:
+        """Return what a word stands for; "" is the choice of a missing one. Raises `InvalidRequest` for other words."""
+        if (found := choices.get((self.text(name) or "").casefold())) is None:
+            raise InvalidRequest(f"`{name}` must be {' or '.join(filter(None, choices))}")
+        return found
 
     def texts(self, name: str) -> list[str]:
         """Return all strings: repeated `name` or `name[]` in a form, a string or a list in JSON."""

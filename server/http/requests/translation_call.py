@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from fastapi import Request
 
-from server.http.requests.admission import charge
+from server.http.requests.admission import admit, charge
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.memories import default_memory
 from server.http.requests.parameters import header
@@ -54,17 +54,19 @@ def accept(request: Request, translation: TranslationRequest) -> tuple[Translati
     """
     service, _ = server_state(request).accept()
     begin_call(request, len(translation.texts), translation.num_characters, translation.options)
-    if translation.memory is None:
-        translation = replace(translation, memory=default_memory(request))
+    if translation.memory is None and (memory := default_memory(request)) is not None:
+        translation = replace(translation, memory=memory)
     return service, replace(translation, bypass_cache=True) if bypasses_cache(request) else translation
 
 
 def begin_call(request: Request, num_texts: int, num_characters: int, options: DetailOptions = NO_OPTIONS) -> bool:
-    """Record the size of a call, and charge its API key. Return whether the answer has many details.
+    """Admit a call, record its size, and charge its API key. Return whether the answer has many details.
 
-    Raises `QueueFull` if these exceed the memory limit for responses, or the key its quota.
+    Raises `QueueFull` or `Draining` if no model accepts a request now, and `QueueFull` if the details exceed the memory
+    limit for responses, or the key its quota.
     """
     record = request_record(request)
+    admit(server_state(request), record)
     record.num_texts, record.num_characters = num_texts, num_characters
     charge(request, num_characters)
     if num_bytes := expected_detail_bytes(options, num_characters):

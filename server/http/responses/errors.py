@@ -10,12 +10,13 @@ from typing import cast
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
+from server.http.requests.parameters import path_of
+from server.http.responses.examples import Described, described
 from server.http.state import RequestRecord, request_record
 from server.interface.errors import (
     ClientGone,
@@ -56,37 +57,25 @@ _DESCRIPTIONS: Mapping[int, str] = {
 }
 
 
-class ErrorBody(BaseModel):
-    """Stable code for programs, message for people."""
-
-    code: str
-    message: str
-
-
-class ErrorResponse(BaseModel):
-    """Body of every unsuccessful response."""
-
-    error: ErrorBody
-
-
 @dataclass(frozen=True, slots=True)
 class ErrorFormat:
     """One protocol's error responses.
 
-    `body` builds the JSON body from the status, a code and a message; `model` describes it. `statuses` are those of
-    error classes with another status than in the native protocol.
+    `body` builds the JSON body from the status, a code and a message; `name` is that of its schema. `statuses` are
+    those of error classes with another status than in the native protocol.
     """
 
+    name: str
     body: Callable[[int, str, str], dict[str, object]]
-    model: type[BaseModel]
     statuses: Mapping[type[KvasirError], int] = field(default_factory=dict)
 
-    def responses(self, *statuses: int) -> dict[int | str, dict[str, object]]:
+    def responses(self, *statuses: int) -> Described:
         """Return the part of an operation's OpenAPI description for these statuses."""
-        return {status: {"model": self.model, "description": _DESCRIPTIONS[status]} for status in statuses}
+        example = self.body(400, InvalidRequest.code, "what is wrong, and how to mend it")
+        return {status: described(self.name, _DESCRIPTIONS[status], example) for status in statuses}
 
 
-NATIVE = ErrorFormat(lambda _, code, message: {"error": {"code": code, "message": message}}, ErrorResponse)
+NATIVE = ErrorFormat("ErrorResponse", lambda _, code, message: {"error": {"code": code, "message": message}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +86,7 @@ class ErrorFormats:
 
     def of(self, scope: Scope) -> ErrorFormat:
         """Return the error format of the protocol that owns the request path; default: native."""
-        return self.of_path(str(scope["path"]).removeprefix(str(scope.get("root_path", ""))))
+        return self.of_path(path_of(scope))
 
     def of_paths(self, paths: Sequence[str]) -> ErrorFormat:
         """Return a format with the fields of all protocols that own one of `paths`; the first has precedence.

@@ -12,9 +12,10 @@ from starlette.responses import Response
 OBJECTS_ON_LOOP: Final = 100  # models of a response that are built and written on the event loop: some milliseconds
 
 
-def json_response(answer: BaseModel) -> Response:
-    """Return the response with a model without null fields. FastAPI would validate the model once more."""
-    return Response(answer.model_dump_json(by_alias=True, exclude_none=True), media_type="application/json")
+def json_response(answer: object, status: int = 200) -> Response:
+    """Return the response with a model, without its null fields, or with other values. FastAPI would validate a model
+    once more."""
+    return Response(to_json(answer, by_alias=True, exclude_none=True), status, media_type="application/json")
 
 
 async def respond(build: Callable[[], BaseModel], *, is_large: bool) -> Response:

@@ -19,7 +19,7 @@ from server.translation.text_stream import SENTENCES_AT_ONCE, TextDelta, TextStr
 
 HEARTBEAT_SECONDS = 10.0  # proxies close connections after some thirty seconds without data
 # Caches must not store the response, and nginx must not buffer events.
-_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 OutcomeT = TypeVar("OutcomeT", bound=Outcome)
 
@@ -41,7 +41,7 @@ class TextEvents(Response, ABC, Generic[OutcomeT]):
         metrics: Metrics,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
     ) -> None:
-        super().__init__(headers=_HEADERS)
+        super().__init__(headers=STREAM_HEADERS)
         del self.headers["Content-Length"]
         self._translate, self._record, self._metrics = translate, record, metrics
         self._heartbeat_seconds = heartbeat_seconds

@@ -115,7 +115,7 @@ class KeyFile:
             raise
 
     def _open(self) -> None:
-        # A log beside the file (WAL) would be applied to any file that is renamed to this name later. While processes
+        # A log next to the file (WAL) would be applied to any file that is renamed to this name later. While processes
         # of an earlier version use the file, its mode stays.
         with suppress(sqlite3.OperationalError):
             self._database.execute("PRAGMA journal_mode = DELETE")

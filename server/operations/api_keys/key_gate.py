@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Lock
-
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
+from typing import TYPE_CHECKING
 
 from server.interface.errors import InvalidApiKey, QuotaExceeded, RateLimited, TextTooLong
 from server.operations.api_keys.key_file import ApiKey, KeyFile, KeyFileError, Usage, parts_of
+
+if TYPE_CHECKING:
+    from limits.strategies import MovingWindowRateLimiter
 
 _log = logging.getLogger("kvasir")
 
@@ -35,6 +35,14 @@ class Charge:
     num_characters: int
 
 
+def _limiter() -> "MovingWindowRateLimiter":
+    # Imported where there are keys: the package brings the clients of a dozen databases.
+    from limits.storage import MemoryStorage
+    from limits.strategies import MovingWindowRateLimiter
+
+    return MovingWindowRateLimiter(MemoryStorage())
+
+
 class KeyGate:
     """Keys of one server. The event loop's thread uses it, which never waits for the file.
 
@@ -48,7 +56,7 @@ class KeyGate:
         self._clock = clock
         self._file_lock = Lock()  # held while the file is used
         self._stamp: tuple[int, ...] = ()  # of the file that has been read
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())  # by the wall clock
+        self._limiter = _limiter()  # by the wall clock
         self._clock_offset = time.time() - time.monotonic()
         self._usage_lock = Lock()  # of the attributes below, held for a moment
         self._stored_day, self._stored = "", dict[str, Usage]()
@@ -115,6 +123,8 @@ class KeyGate:
     def begin_request(self, key: ApiKey) -> None:
         """Count a request. Raises `RateLimited` if the key has made too many in the last minute."""
         if (limit := key.limits.requests_per_minute) is not None:
+            from limits import RateLimitItemPerMinute
+
             rate = RateLimitItemPerMinute(limit)
             self._forget_another_time()
             if not self._limiter.hit(rate, key.id):
@@ -128,7 +138,7 @@ class KeyGate:
         """Begin the windows again if the wall clock was set: set back by an hour, a full window would last an hour."""
         offset = time.time() - time.monotonic()
         if abs(offset - self._clock_offset) > _CLOCK_STEP_SECONDS:
-            self._limiter, self._clock_offset = MovingWindowRateLimiter(MemoryStorage()), offset
+            self._limiter, self._clock_offset = _limiter(), offset
 
     def charge(self, key: ApiKey, num_characters: int) -> Charge:
         """Count characters to translate. The key's present limits hold, also for documents that began before.

@@ -6,6 +6,7 @@ import sys
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from babel import Locale
@@ -34,9 +35,11 @@ OFFSETS = {
     "roc": [-1911],
 }
 
-# Units of the United States and the United Kingdom, and the scales and offsets of metric ones that replace them.
+# Units of the United States and the United Kingdom, and the scales and offsets of metric ones that replace them; weeks,
+# which some languages count as days.
 UNITS = {
     "area-acre": "0.404686 0|4046.86 0",
+    "duration-week": "7 0",
     "length-foot": "0.3048 0|30.48 0|0.092903 0",
     "length-inch": "2.54 0|25.4 0",
     "length-mile": "1.609344 0|2.58999 0|0.44704 0",
@@ -106,11 +109,11 @@ def compact() -> Iterator[tuple[str, int, str]]:
         locale = Locale.parse(tag)
         if locale.script == "Latn" and locale.language in OTHER_SCRIPTS:
             continue
-        for patterns in locale.compact_decimal_formats.get("long", {}).values():
+        for patterns in chain.from_iterable(each.values() for each in locale.compact_decimal_formats.values()):
             for power, pattern in patterns.items():
                 text = re.sub(r"'(.)'", r"\1", str(pattern.pattern))
-                exponent = len(power) - text.count("0")
-                if 10**exponent >= LARGE and (not text.isascii() or len(text.strip("0 .")) > 1):
+                exponent, letters = len(power) - text.count("0"), "".join(filter(str.isalpha, text))
+                if 10**exponent >= LARGE and (not letters.isascii() or len(letters) > 1):
                     yield language_of(tag), 10**exponent, text
 
 

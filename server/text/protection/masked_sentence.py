@@ -4,7 +4,7 @@ A span is read as it is, or a mask stands for it: a neutral string of the vocabu
 has each of them exactly once, or it lost some."""
 
 import unicodedata
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +16,21 @@ import regex
 from numpy.typing import NDArray
 
 from server.text.protection.tag_placement import Block, fits
-from server.text.protection.word_alignment import Links, Range, by_words, identity_links, links, words_of
+from server.text.protection.word_alignment import (
+    Links,
+    Range,
+    by_words,
+    cut_again,
+    digits_of,
+    identity_links,
+    links,
+    words_of,
+)
 from server.text.readers.units import OBJECT, ProtectedSpan, Unit
 from server.text.spans import UNSPACED, SpanKind
 
+# In front of a brace, a message reads it as the beginning of a quotation: `l'{name}`.
+_APOSTROPHE = regex.compile(r"(?<=\w)'\Z")
 _MIN_WORDS = 2
 _MIN_LETTERS = 8  # fewer may be an acronym
 
@@ -43,7 +54,7 @@ def capitals(text: str) -> str:
     return text.upper()
 
 
-class Means(StrEnum):
+class Strategy(StrEnum):
     """How a span got through the model."""
 
     AS_IS = "as_is"  # the model read it and wrote it
@@ -58,7 +69,7 @@ class KeptSpan:
 
     text: str
     kind: SpanKind
-    means: Means
+    means: Strategy
 
 
 @dataclass(slots=True)
@@ -100,7 +111,7 @@ class _Shown:
     """A span in the model input: what stands for it, from `start`, and whether blanks were put around it."""
 
     span: ProtectedSpan
-    means: Means
+    means: Strategy
     text: str
     start: int
     has_blank_before: bool = False
@@ -138,7 +149,7 @@ class MaskedSentence:
         """Whether tags or symbols are placed inside the answer."""
         if self.unit.tags and any(self.start < cut < self.end for cut in self.unit.cuts(self.start, self.end)):
             return True
-        return any(each.means is Means.PLACED and self._edge(each) is None for each in self.shown)
+        return any(each.means is Strategy.PLACED and self._edge(each) is None for each in self.shown)
 
     def restore(self, answer: str, attention: TokenAttention | None) -> Restored | tuple[int, ...]:
         """Return an answer with all spans and the words that tags need, or the indices of the spans that it lost."""
@@ -165,9 +176,11 @@ class MaskedSentence:
                 continue
             first, last = self._without_blanks(text, start, end, part)
             writer.copy(first)
-            if part.means is Means.PLACED:
+            if part.means is Strategy.PLACED:
                 self._write_placed(writer, part, text, start)
             else:
+                if part.span.output.startswith("{") and self.unit.text[part.span.start - 1 : part.span.start] != "'":
+                    writer.text = _APOSTROPHE.sub("’", writer.text)
                 writer.protect(last, part.span, self._word_of(part))
         writer.copy(len(text))
         kept = [KeptSpan(self._written(each.span), each.span.kind, each.means) for each in self.shown]
@@ -179,18 +192,20 @@ class MaskedSentence:
 
     def _find(self, text: str) -> list[tuple[int, int, _Shown]] | tuple[int, ...]:
         """Return where each span is in an answer; the indices of the lost ones if any is not there exactly once."""
-        wanted = [each for each in self.shown if each.means is not Means.PLACED]
+        wanted = [each for each in self.shown if each.means is not Strategy.PLACED]
         if not wanted:
             return []
         numbers = Counter(each.text for each in wanted)
-        pattern = "|".join(_bounded(each) for each in sorted(numbers, key=len, reverse=True))
+        pattern = "|".join(bounded(each) for each in sorted(numbers, key=len, reverse=True))
         places: dict[str, list[Range]] = {each: [] for each in numbers}
         for match in regex.finditer(pattern, text):
             places[match.group()].append(match.span())
         lost = {each for each, number in numbers.items() if len(places[each]) != number}
         if lost:
             return tuple(
-                index for index, each in enumerate(self.shown) if each.means is not Means.PLACED and each.text in lost
+                index
+                for index, each in enumerate(self.shown)
+                if each.means is not Strategy.PLACED and each.text in lost
             )
         taken = {each: iter(spans) for each, spans in places.items()}
         return [(*next(taken[each.text]), each) for each in wanted]
@@ -228,7 +243,7 @@ class MaskedSentence:
         placed: list[tuple[int, int, _Shown]] = []
         aligned: tuple[list[Range], list[Range], Links] | None = None
         for each in self.shown:
-            if each.means is not Means.PLACED:
+            if each.means is not Strategy.PLACED:
                 continue
             if (edge := self._edge(each)) is not None:
                 place = 0 if edge == 0 else len(text)
@@ -245,7 +260,8 @@ class MaskedSentence:
         if source[: part.span.start][-1:].isspace() and writer.text[-1:] not in ("", " "):
             writer.text += " "
         writer.protect(place, part.span, self._word_of(part))
-        if source[part.span.end :][:1].isspace() and text[place : place + 1].isalnum():
+        behind = text[place : place + 1]
+        if source[part.span.end :][:1].isspace() and (behind.isalnum() or (not place and behind.strip())):
             writer.text += " "
 
     def _word_of(self, part: _Shown) -> int:
@@ -295,7 +311,9 @@ class MaskedSentence:
         """Return the words of the restored text, linked to those of the unit, if there are tags to place."""
         if not self.unit.tags:
             return None
-        found = self._links(attention, text, writer.answer_words, self._input_words(), writer.anchors)
+        found = self._links(
+            attention, text, writer.answer_words, self._input_words(), (*writer.certain, *writer.anchors)
+        )
         written = {text[start:end] for start, end in writer.answer_words}
         suffixes = [
             index
@@ -307,60 +325,64 @@ class MaskedSentence:
         ]
         return Block(self._unit_words, writer.words, found, [index for index, _ in writer.anchors], suffixes)
 
-    def _cut_words(self) -> dict[str, list[int]]:
-        """Return the words that tags cut, with the lengths of their pieces: in an answer they are cut again."""
-        cut: dict[str, list[int]] = {}
-        run: list[Range] = []
-        for start, end in (*self._unit_words, (len(self.unit.text) + 1, 0)):
-            if run and run[-1][1] != start:
-                if len(run) > 1:
-                    cut[self.unit.text[run[0][0] : run[-1][1]]] = [last - first for first, last in run]
-                run = []
-            if self.unit.text[start:end].isalnum():
-                run.append((start, end))
-        return cut
+    def _cut_words(self) -> dict[str, list[list[tuple[int, str]]]]:
+        """Return the words that tags cut, with their pieces and the places of these among the words of the unit.
+
+        In an answer they are cut again.
+        """
+        cuts = [cut - self.start for cut in self.unit.cuts(self.start, self.end)]
+        source = self.unit.text[self.start : self.end]
+        found: dict[str, list[list[tuple[int, str]]]] = {}
+        for start, end in words_of(source) if cuts else ():
+            inside = cuts[bisect_right(cuts, start) : bisect_left(cuts, end)]
+            first = bisect_left(self._unit_words, (self.start + start,))
+            if not inside or self.unit.is_inside_protected(self.start + start + 1):
+                continue
+            borders = pairwise(dict.fromkeys((start, *inside, end)))
+            pieces = [(first + index, source[slice(*piece)]) for index, piece in enumerate(borders)]
+            found.setdefault(digits_of(source[start:end]), []).append(pieces)
+        return found
 
 
 @dataclass(slots=True)
 class _Writer:
     """Writes the restored text of an answer from beginning to end.
 
-    `words` are those of `text`, `answer_words` the same words in the answer; `anchors` are pairs of the indices of a
-    target word and a source word. They are recorded if `cut_words` are given.
+    `words` are those of `text`, `answer_words` the same words in the answer; `anchors` are pairs of the indices of the
+    target word and the source word of a span, `certain` those of the pieces of words that tags cut. They are recorded
+    if `cut_words` are given.
     """
 
     answer: str
-    cut_words: dict[str, list[int]] | None
+    cut_words: dict[str, list[list[tuple[int, str]]]] | None
     cased: Callable[[str], str] = str
     text: str = ""
     words: list[Range] = field(default_factory=list)
     answer_words: list[Range] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     anchors: list[Range] = field(default_factory=list)
+    certain: list[Range] = field(default_factory=list)
     _position: int = 0
 
     def copy(self, end: int) -> None:
         """Write the answer up to here."""
         begin = self._position
         position = begin
-        cut_words = self.cut_words
-        for first, last in words_of(self.answer[begin:end]) if cut_words is not None else ():
+        for first, last in self._pieces(self.answer[begin:end]):
             start, stop = begin + first, begin + last
-            for length in (cut_words or {}).get(self.answer[start:stop], [stop - start]):
-                self.text += self.cased(self.answer[position:start])
-                word = self.cased(self.answer[start : start + length])
-                self._word(start, start + length, len(self.text), len(word))
-                self.text += word
-                position = start = start + length
+            self.text += self.cased(self.answer[position:start])
+            word = self.cased(self.answer[start:stop])
+            self._word(start, stop, len(self.text), len(word))
+            self.text += word
+            position = stop
         self.text += self.cased(self.answer[position:end])
         self._position = end
 
     def replace(self, start: int, end: int, new: str) -> None:
         """Write other words in place of a part of the answer."""
         self.copy(start)
-        if self.cut_words is not None:
-            for first, last in words_of(new):
-                self._word(start, end, len(self.text) + first, last - first)
+        for first, last in self._pieces(new):
+            self._word(start, end, len(self.text) + first, last - first)
         self.text += new
         self._position = end
 
@@ -373,6 +395,28 @@ class _Writer:
         self.outputs.append(span.output)
         self._position = end
 
+    def _pieces(self, text: str) -> list[Range]:
+        """Return the words of a part of an answer; those that tags cut in the source are cut again, and certain."""
+        if self.cut_words is None:
+            return []
+        words = words_of(text)
+        if not self.cut_words:
+            return words
+        found: list[Range] = []
+        for start, end in words:
+            same = self.cut_words.get(digits_of(text[start:end]))
+            if not same:
+                found.append((start, end))
+                continue
+            pieces = same.pop(0)
+            for (word, _), piece in zip(
+                pieces, cut_again(text, (start, end), [each for _, each in pieces]), strict=True
+            ):
+                if piece[0] < piece[1]:
+                    self.certain.append((len(self.words) + len(found), word))
+                    found.append(piece)
+        return found
+
     def _word(self, start: int, end: int, place: int, length: int) -> None:
         self.words.append((place, place + length))
         self.answer_words.append((start, end))
@@ -382,7 +426,7 @@ def read_sentence(
     unit: Unit,
     start: int,
     end: int,
-    means: Sequence[Means] = (),
+    means: Sequence[Strategy] = (),
     masks: Sequence[str] = (),
     *,
     is_unspaced: bool = False,
@@ -407,20 +451,20 @@ def read_sentence(
     for span, its_means in zip(spans, means, strict=True):
         text += read(position, span.start)
         position = span.end
-        if its_means is Means.PLACED:
+        if its_means is Strategy.PLACED:
             behind = unit.text[position : min(position + 1, end)]
             if text.endswith(" ") and (not behind or behind.isspace() or unicodedata.category(behind)[0] == "P"):
                 text = text[:-1]
             shown.append(_Shown(span, its_means, "", len(text)))
-        elif its_means is Means.AS_IS:
+        elif its_means is Strategy.AS_IS:
             shown.append(_Shown(span, its_means, unit.text[span.start : span.end], len(text)))
             text += shown[-1].text
         else:
             mask = next(free, None)
             if mask is None:
                 return None
-            has_before = _needs_blank(text[-1:])
-            has_behind = position < end and _needs_blank(unit.text[position])
+            has_before = needs_blank(text[-1:])
+            has_behind = position < end and needs_blank(unit.text[position])
             text += " " * has_before
             shown.append(_Shown(span, its_means, mask, len(text), has_before, has_behind))
             text += mask + " " * has_behind
@@ -441,7 +485,7 @@ def unchanged(unit: Unit, span: Range) -> Restored:
         KeptSpan(
             each.output if OBJECT in unit.text[each.start : each.end] else unit.text[each.start : each.end],
             each.kind,
-            Means.APART,
+            Strategy.APART,
         )
         for each in protected
     ]
@@ -460,13 +504,11 @@ def unchanged(unit: Unit, span: Range) -> Restored:
     return Restored(text, [each.output for each in protected], block, kept)
 
 
-def replaced(unit: Unit, span: Range, text: str) -> Restored:
-    """Return `text` in place of a part of a unit without spans."""
-    if not unit.tags:
-        return Restored(text)
-    source, target = unit_words(unit, span), words_of(text)
-    aligned = links([unit.text[start:end] for start, end in source], [text[start:end] for start, end in target], None)
-    return Restored(text, (), Block(source, target, aligned))
+def replaced(unit: Unit, span: Range, text: str, attention: TokenAttention | None = None) -> Restored:
+    """Return `text` in place of a part of a unit without spans; `attention` is that of a model that has read it."""
+    restored = MaskedSentence(unit, *span, unit.text[slice(*span)]).restore(text, attention)
+    assert isinstance(restored, Restored), "there are no spans to lose"
+    return restored
 
 
 def unit_words(unit: Unit, span: Range) -> list[Range]:
@@ -484,12 +526,12 @@ def unit_words(unit: Unit, span: Range) -> list[Range]:
     return found
 
 
-def _needs_blank(neighbour: str) -> bool:
+def needs_blank(neighbour: str) -> bool:
     """Return whether a tokenizer would read a mask and what touches it as one word."""
     return bool(neighbour) and not neighbour.isspace() and unicodedata.category(neighbour)[0] != "P"
 
 
-def _bounded(text: str) -> str:
+def bounded(text: str) -> str:
     """Return a pattern of a span that is not part of a longer word."""
     word = r"[\p{Latin}\p{Cyrillic}\p{Greek}\d_]"
     before = rf"(?<!{word})" if regex.match(word, text[0]) else ""

@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 Range = tuple[int, int]  # of characters
 Links = NDArray[np.float32]  # [target words, source words], each row sums to 1
 
-_WORD = regex.compile(r"[\w\p{M}]+(?:['’][\w\p{M}]+)*|[^\w\s]")
+# A number with separators is one word, so that no tag stands inside a number that none divides in the source.
+_SEPARATED = r"(?<!\w)\d++(?:[.,'’٬٫·\u00a0\u202f\u2009]\d++)++(?!\w)"
+_WORD = regex.compile(rf"{_SEPARATED}|[\w\p{{M}}]+(?:['’][\w\p{{M}}]+)*|[^\w\s]")
+_NUMBER = regex.compile(_SEPARATED)
 
 # The penalty for the distance of a whole sentence, in units of log attention. Clear attention differs by 2 and more
 # between words and outweighs it; without a preference in attention the position decides.
@@ -33,6 +36,25 @@ def words_of(text: str, cuts: Sequence[int] = ()) -> list[Range]:
     for start, end in words:
         inside = wanted[bisect_right(wanted, start) : bisect_left(wanted, end)]
         found += pairwise((start, *inside, end))
+    return found
+
+
+def digits_of(word: str) -> str:
+    """Return the digits of a number with separators, which languages write differently; any other word as it is."""
+    return "".join(filter(str.isdigit, word)) if _NUMBER.fullmatch(word) else word
+
+
+def cut_again(text: str, word: Range, pieces: Sequence[str]) -> list[Range]:
+    """Return the range of each piece of a word, whose separators may be others than those of the pieces, or missing."""
+    place, last = word
+    found: list[Range] = []
+    for piece in pieces:
+        begin = place
+        for character in piece:
+            while character.isalnum() and place < last and not text[place].isalnum():
+                place += 1
+            place += place < last and (character.isalnum() or not text[place].isalnum())
+        found.append((begin, place))
     return found
 
 
@@ -96,7 +118,8 @@ def _overlaps(words: Sequence[Range], tokens: Sequence[Range]) -> NDArray[np.flo
 
 
 def _unchanged(source: Sequence[str], target: Sequence[str]) -> list[Range]:
-    """Return pairs of equal target and source words that are as frequent in both."""
+    """Return pairs of equal target and source words that are as frequent in both; separators of numbers may differ."""
+    source, target = list(map(digits_of, source)), list(map(digits_of, target))
     in_source, in_target = Counter(source), Counter(target)
     same = {word for word in in_target if in_target[word] == in_source[word]}
     pairs: list[Range] = []

@@ -1,5 +1,7 @@
 """Messages of ICU MessageFormat: the texts inside their plural and select arguments."""
 
+from collections.abc import Iterator
+
 import regex
 
 _COMPLEX = regex.compile(r"\{\s*+[\w.]++\s*+,\s*+(?:plural|select|selectordinal|(?P<choice>choice))\s*+,")
@@ -22,18 +24,43 @@ def message_parts(text: str) -> Parts:
     """
     parts: Parts = []
     position = 0
+    for begin, end, argument in _arguments(text):
+        _add_text(parts, text[position:begin])
+        parts += argument
+        position = end
+    _add_text(parts, text[position:])
+    return parts
+
+
+def message_lines(text: str) -> list[str]:
+    """Return the lines of a text with their ends; those that a plural or select argument runs over are one."""
+    arguments = _arguments(text)
+    begin, end, _ = next(arguments, (len(text), len(text), []))
+    joined = list[str]()
+    position = 0
+    for line in text.splitlines(keepends=True):
+        while end <= position < len(text):
+            begin, end, _ = next(arguments, (len(text), len(text), []))
+        if begin < position:
+            joined[-1] += line
+        else:
+            joined.append(line)
+        position += len(line)
+    return joined
+
+
+def _arguments(text: str) -> Iterator[tuple[int, int, Parts]]:
+    """Yield the beginning, the end and the parts of each complex argument."""
+    position = 0
     for begin in _COMPLEX.finditer(text) if "{" in text else ():
         if begin.start() < position:
             continue
         argument: Parts = []
         end = _argument(text, begin.start(), argument, 0)
         if end is None:
-            break
-        _add_text(parts, text[position : begin.start()])
-        parts += argument
+            return
+        yield begin.start(), end, argument
         position = end
-    _add_text(parts, text[position:])
-    return parts
 
 
 def _add_text(parts: Parts, text: str) -> None:

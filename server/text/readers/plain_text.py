@@ -7,12 +7,13 @@ code, links. Line breaks that are written out, such as `\\n`, `<br />` and `||`,
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 import regex
 
 from server.interface.interruption import checkpoint
-from server.text.readers.icu_messages import message_parts
+from server.text.readers.icu_messages import message_lines, message_parts
 from server.text.readers.unit_builder import UnitBuilder
 from server.text.readers.units import Document, Unit
 from server.text.spans import Span, SpanKind, find_spans
@@ -28,27 +29,39 @@ _LINE_END = regex.compile(r"(?<![ \t])[ \t]*+\|\Z|[ \t]#+\Z|(?<=\w):(?=:\Z)")
 _LINE_ENDS = ("|", "#", ":")  # of a line with one
 _SPACE = " \t"
 _CELL_BORDER = regex.compile(r"\|[ \t]*")
-# White space around a mark stands between the parts.
+# White space around a mark stands between the parts. Four blanks and more are between columns.
 _BREAK = regex.compile(
-    r"(?<![ \t])[ \t]*+(?:(?:(?<![\s\\])\\(?:r\\n|[nrt])(?!\\)|(?<!\\)\\(?:r\\n|[nrt])(?![a-z]{2}))+"
-    r"|(?i:<\s?br\s?/?\s?>)|\|{1,4})+[ \t]*|\t[ \t]*"
+    r"(?<![ \t])(?: {4,}+[ \t]*+|[ \t]*+(?:(?:(?<![\s\\])\\(?:r\\n|[nrt])(?!\\)|(?<!\\)\\(?:r\\n|[nrt])(?![a-z]{2}))+"
+    r"|(?i:<\s?br\s?/?\s?>)|\|{1,4})+[ \t]*)|\t[ \t]*"
 )
-_MAY_BREAK = re.compile(r"[\\<|\t]")
+_MAY_BREAK = re.compile(r"[\\<|\t]|    ")
 _FENCE = regex.compile(r"[ \t]*(?:```|~~~)")
+# One line that begins with a word and has no sign of markup: most texts of most requests.
+_WORDS_ONLY = re.compile(
+    r"[^\W\d_](?!\))[^\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029|\\<`\[{*_~]*(?<![\s:#\u00a0\u202f\u3000])"
+)
 _INLINE = regex.compile(
     r"(?P<code>(?<!`)(?P<ticks>`++)[^\n]{1,2000}?(?<!`)(?P=ticks)(?!`)(?:_{1,2}(?!\w))?)"
     r"|(?P<image>!)?\[(?P<label>[^\[\]\n]+)\](?P<target>\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])"
     r"|(?<![\w*_~\\])(?P<mark>\*{1,3}|_{1,3}|~~)(?=[^\s*_~])(?P<marked>(?:(?!(?P=mark)).)+?)(?<=[^\s*_~\\])(?P=mark)(?![\w*~])"
 )
+# Of a message of Java or ICU, in which a single apostrophe quotes.
+_DOUBLED = regex.compile(r"^(?!.*(?<!')'(?:'')*+[{}]).*(?<=\p{L})''(?=\p{L})", regex.DOTALL)
+_MAX_LABEL = 60
+_ACCESS_KEY = regex.compile(r"(?<![\w&])[&_](?=\p{L}\p{M}*+(?:[^\p{Lu}]|\Z))")
 _MAY_BE_MARKED = regex.compile(r"[`\[*_~]")
 
 
 def read_text(text: str, unknown: UnknownCharacters) -> Document:
     """Return the document of a plain text, a unit a line."""
+    if _WORDS_ONLY.fullmatch(text):
+        builder = UnitBuilder(unknown)
+        builder.text(text, text)
+        return [builder.build()]
     document: Document = []
     in_fence = False
     start = _LIST_START if _is_list(text) else _LINE_START
-    for line in text.splitlines(keepends=True):
+    for line in message_lines(text):
         checkpoint()
         content = line.rstrip("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
         is_fence = _FENCE.match(content) is not None
@@ -56,19 +69,32 @@ def read_text(text: str, unknown: UnknownCharacters) -> Document:
             in_fence ^= is_fence
             document.append(line)
             continue
-        document += _line(content, start, unknown)
+        document += _message(content, start, unknown)
         document.append(line[len(content) :])
     return document
 
 
 def read_whole(text: str, unknown: UnknownCharacters) -> Document:
     """Return the document of a text that is one unit, with all its lines."""
-    return list(_cell(text, unknown))
+    return [
+        unit for is_text, part in message_parts(text) for unit in (_cell(part, unknown) if is_text else iter((part,)))
+    ]
 
 
 def _is_list(text: str) -> bool:
     """Return whether two lines have markers of a list."""
     return "\n" in text and len(list(islice(_LIST_LINE.finditer(text), 2))) > 1
+
+
+def _message(text: str, start: "regex.Pattern[str]", unknown: UnknownCharacters) -> Iterator[str | Unit]:
+    """Yield a line; that of an ICU message has the lines in its branches as lines of their own."""
+    for index, (is_text, part) in enumerate(message_parts(text)):
+        for line in part.splitlines(keepends=True) if is_text else ():
+            words = line.rstrip()
+            yield from _line(words, _LINE_START if index else start, unknown)
+            yield line[len(words) :]
+        if not is_text:
+            yield part
 
 
 def _line(line: str, start: "regex.Pattern[str]", unknown: UnknownCharacters) -> Iterator[str | Unit]:
@@ -99,15 +125,37 @@ def _end_of_words(line: str) -> int:
 
 
 def _cell(text: str, unknown: UnknownCharacters) -> Iterator[str | Unit]:
-    """Yield a text as a unit; the texts in the branches of an ICU message are units of their own."""
-    for is_text, part in message_parts(text):
-        if not is_text:
-            yield part
-            continue
-        builder = UnitBuilder(unknown)
-        _inline(part, builder)
-        unit = builder.build()
-        yield unit if unit.has_words else part
+    source, has_doubled = text, "''" in text and _DOUBLED.search(text) is not None
+    builder = UnitBuilder(unknown, _with_doubled_apostrophes if has_doubled else str)
+    if has_doubled:
+        text = text.replace("''", "'")
+    key = _access_key(text, unknown)
+    if key is None:
+        _inline(text, builder)
+    else:
+        builder.text(text[:key], text[:key])
+        builder.mark(text[key])
+        builder.text(text[key + 1 :], text[key + 1 :])
+    unit = builder.build()
+    if not unit.has_words:
+        yield source
+    else:
+        yield replace(unit, raw=source) if has_doubled else unit
+
+
+def _with_doubled_apostrophes(text: str) -> str:
+    return text.replace("'", "''")
+
+
+def _access_key(text: str, unknown: UnknownCharacters) -> int | None:
+    """Return the place of the one mark of an access key in the text of a menu or a button: `Open _File`, `&Save`."""
+    if len(text) > _MAX_LABEL or not ("&" in text or "_" in text):
+        return None
+    found = [match.start() for match in _ACCESS_KEY.finditer(text)]
+    if len(found) != 1 or text.count(text[found[0]]) != 1:
+        return None
+    is_apart = all(not span.start <= found[0] < span.end for span in find_spans(text, unknown))
+    return found[0] if is_apart else None
 
 
 def _inline(text: str, builder: UnitBuilder) -> None:

@@ -13,7 +13,7 @@ import regex
 
 from server.interface.interruption import checkpoint
 from server.text.readers.units import DIVIDER, OBJECT, ProtectedSpan, Tag, Unit
-from server.text.spans import SpanKind, find_spans
+from server.text.spans import Span, SpanKind, find_spans
 from server.text.unknown_characters import UnknownCharacters
 
 _SPACE = " \t\n\r\f"  # of HTML: a no-break space is not white space there
@@ -27,7 +27,7 @@ _INVISIBLE = re.compile(
 _MAY_BE_INVISIBLE = re.compile("[\u00ad\u061c\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 
 # Tags of plain text: in pairs around words, or alone.
-_TAG = regex.compile(r"</?(?:(?P<name>[A-Za-z][\w:.-]*+)(?:\s[^<>\n]*+)?|(?P<name>\d++)\s?)/?>")
+_TAG = regex.compile(r"(?<!<)</?(?:(?P<name>[A-Za-z][\w:.-]*+)(?:\s[^<>\n]*+)?|(?P<name>\d++)\s?)/?>(?!>)")
 # A tag without attributes between words, which names an element, a key or a value: a word of the sentence.
 _TAG_AS_WORD = regex.compile(r"(?<=[\w,:][ \u00a0][(\"']?)</?[A-Za-z][\w:.-]*+>(?=[\s.,;:!?)\"'-]|$)")
 
@@ -36,7 +36,10 @@ _MAX_DEPTH = 200
 _MAX_STRAYS = 100  # closing tags of elements opened elsewhere, each around all text before it
 _MAX_RAISED = 12  # characters of a footnote mark or an exponent
 _MAX_TOUCHING = 8  # tags in front of a mark that are looked at
-_RAISED = frozenset(("sup", "sub"))
+_LOWERED = "sub"
+_RAISED = frozenset(("sup", _LOWERED))
+_VARIABLE = regex.compile(r"(?<![\p{L}\p{M}\d])\p{L}{1,2}\Z")
+_INDEX = regex.compile(r"(?=.*\p{L})[\p{L}\d+,−-]{1,8}")
 _MARKS = "*†‡§¶"  # of footnotes
 _BRACKETS = "()[]"
 _CLOSING = ("Po", "Pe", "Pf", "Pi")  # Unicode's categories of signs that a mark of a footnote may stand behind
@@ -214,7 +217,7 @@ class UnitBuilder:
 
     def _spans(self) -> tuple[ProtectedSpan, ...]:
         """Return all spans. Tags inside a span are part of its output, and no longer tags of the unit."""
-        given, spans = self._protected, find_spans(self._text, self.unknown)
+        given, spans = self._protected, self._with_variables(find_spans(self._text, self.unknown))
         if not spans:
             return tuple(given)
         by_start = self._by_start()
@@ -237,6 +240,20 @@ class UnitBuilder:
             taken.update(inside)
         rest = [each for index, each in enumerate(given) if index not in taken]
         return tuple(sorted([*found, *rest], key=attrgetter("start")))
+
+    def _with_variables(self, spans: list[Span]) -> list[Span]:
+        """Return the spans and variables with an index, such as `x<sub>i</sub>`: no model reads `xi`."""
+        found: list[Span] = []
+        starts = [span.start for span in spans]
+        for node in self._nodes:
+            if node.name != _LOWERED or _INDEX.fullmatch(self._text, node.start, node.end) is None:
+                continue
+            letters = _VARIABLE.search(self._text, max(node.start - _MAX_RAISED, 0), node.start)
+            before = bisect_left(starts, node.end) - 1
+            is_free = letters is not None and (before < 0 or spans[before].end <= letters.start())
+            if letters is not None and is_free and not self._text[node.end : node.end + 1].isalnum():
+                found.append(Span(letters.start(), node.end, SpanKind.IDENTIFIER))
+        return sorted([*spans, *found], key=attrgetter("start")) if found else spans
 
     def _by_start(self) -> "_ByStart":
         return _ByStart(self._nodes)

@@ -19,7 +19,7 @@ class Tag:
 
     `parent` is the index of the tag around it in the unit's tags, or -1. Siblings are in their order. A tag that
     `begins_before` the unit has no opening in it, and one that `ends_behind` it (or with its parent) no closing. One
-    that `replaces_blank` stands in place of the blank beside it.
+    that `replaces_blank` stands in place of the blank next to it.
     """
 
     start: int

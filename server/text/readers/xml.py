@@ -26,7 +26,7 @@ _PROLOG = regex.compile(
 class _Element:
     name: str
     is_kept: bool
-    is_mixed: bool = False  # has text of its own, so that elements beside it are part of sentences
+    is_mixed: bool = False  # has text of its own, so that elements next to it are part of sentences
     is_empty: bool = False
     is_inline: bool = False
     has_text: bool = False  # in it or in an element inside it

@@ -84,12 +84,15 @@ class BoundaryRules:
 
     def sentences(self, line: str) -> Iterator[str]:
         """Yield the sentences of a line with the white space behind them; together they are the line."""
-        start = 0
+        start = looked = 0
+        has_words = False  # marks alone are no sentence: "… and so on"
         for match in _CANDIDATE.finditer(line):
             checkpoint()
-            if match.end() < len(line) and (match["wide"] or self._ends(line, start, match)):
-                yield line[start : match.end()]
-                start = match.end()
+            has_words = has_words or any(map(str.isalnum, line[looked : match.start()]))
+            looked = match.end()
+            if has_words and looked < len(line) and (match["wide"] or self._ends(line, start, match)):
+                yield line[start:looked]
+                start, has_words = looked, False
         if start < len(line):
             yield line[start:]
 

@@ -20,10 +20,13 @@ _WINDOW = 4000
 _MIN_REACH = 4096
 _REACH_PIECES = 8
 # Where `sentencex` divides sentences in languages whose abbreviations it lacks: behind a full stop without a blank,
-# before a small letter or a year in brackets, and behind one letter.
+# before a small letter or a year in brackets, behind one letter or a number alone, and in scripts whose sentences have
+# no full stop.
 _FULL_STOP = regex.compile(r"\.(?P<blank>\s*)$")
 _INSIDE = regex.compile(r"[^\p{L}\p{N}]*+\p{Ll}|[(\[]\d{4}[a-z]?[)\]]")
-_INITIAL = regex.compile(r"(?<![\p{L}\p{M}\p{N}])\p{L}\p{M}*\.\s*$")
+_INITIAL = regex.compile(
+    r"(?:(?<![\p{L}\p{M}\p{N}])\p{L}\p{M}*|^\W*(?:[IVXLCDM]+|\d{1,3})|[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*)\.\s*$"
+)
 # A line with marks of the end of a sentence only at its end, in languages with rules.
 _ONE_SENTENCE = re.compile(r"[^.!?…‼⁇⁈⁉‽。！？｡\n\r\v\f\x1c-\x1e\x85\u2028\u2029]*+[.!?…]*+")
 
@@ -142,7 +145,9 @@ def _segment(language: str, line: str) -> list[str]:
     joined: list[str] = sentences[:1]
     for before, sentence in pairwise(sentences):
         stop = _FULL_STOP.search(before)
-        if stop and (not stop["blank"] or _INSIDE.match(sentence) or _INITIAL.search(before)):
+        if not any(map(str.isalnum, before)) or (
+            stop and (not stop["blank"] or _INSIDE.match(sentence) or _INITIAL.search(before))
+        ):
             joined[-1] += sentence
         else:
             joined.append(sentence)

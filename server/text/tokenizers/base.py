@@ -78,12 +78,6 @@ class BaseTokenizer(ABC):
         prompt = self._template.prompt(target_language)
         return self._template.source(self._text_ids(prompt + text, has_prompt=bool(prompt)), source_language)
 
-    def encode_all(
-        self, texts: Sequence[str], target_language: str | None = None, source_language: str | None = None
-    ) -> list[NDArray[np.int32]]:
-        """Return what `encode` returns of each text."""
-        return [self.encode(text, target_language, source_language) for text in texts]
-
     def count_tokens(self, text: str) -> int:
         """Return the length of the longest `encode` in any language."""
         return len(self._text_ids(self._template.longest_prompt + text)) + self._template.num_added
@@ -104,9 +98,9 @@ class VocabularyTokenizer(BaseTokenizer):
 
     def __init__(self, config: BundleConfig, source: Vocabulary, target: Vocabulary) -> None:
         super().__init__(config)
-        self._source_names, self._target_names = (
-            {id_: piece for piece, id_ in vocabulary.items()} for vocabulary in (source, target)
-        )
+        self._source_names = {id_: piece for piece, id_ in source.items()}
+        is_shared = target is source
+        self._target_names = self._source_names if is_shared else {id_: piece for piece, id_ in target.items()}
 
     def source_pieces(self, token_ids: Sequence[int]) -> list[str]:
         """Return the vocabulary entry of each source token."""

@@ -31,10 +31,6 @@ class ByteTokenizer(BaseTokenizer):
         """Return the token ids of `text` as a translation, without the end-of-sequence token."""
         return [byte + _FIRST_BYTE for byte in replace_lone_surrogates(text).encode()]
 
-    def word_cost(self, word: str, *, is_target: bool = False) -> float:
-        """Return 0: there are no words in a vocabulary of bytes."""
-        return 0.0
-
     def decode(self, token_ids: Sequence[int]) -> str:
         """Return the text of generated `token_ids`, without control tokens and bytes that are not UTF-8."""
         return _bytes(token_ids).decode(errors="ignore")

@@ -3,9 +3,9 @@
 import codecs
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from itertools import accumulate, pairwise
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property
+from itertools import accumulate, filterfalse, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +15,9 @@ from sentencepiece import SentencePieceProcessor
 from bundle.loading import Bundle
 from bundle.manifest import SOURCE_SENTENCEPIECE_FILE, TARGET_SENTENCEPIECE_FILE
 from server.text.tokenizers.base import VocabularyTokenizer, read_vocabularies
-from server.text.tokenizers.word_tokens import MIN_WORDS, cost_of_ranks
 from server.text.unicode_text import replace_lone_surrogates
 
 _MIN_KNOWN_SHARE = 0.5
-_MIN_BATCH = 32  # texts for which one call of SentencePiece, which starts a thread of its own, takes less time
-_MIN_LOG_PROBABILITY = -50
 _WORD_START = "▁"
 _LANGUAGE_CODE = re.compile(r">>.+<<")
 _JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"  # a blank in their place would split a word
@@ -44,48 +41,39 @@ class MarianTokenizer(VocabularyTokenizer):
         self._ids_of_pieces = {
             piece: id_
             for piece, id_ in vocabulary.items()
-            if id_ not in control and not _LANGUAGE_CODE.fullmatch(piece)
+            if id_ not in control and not (piece.startswith(">>") and _LANGUAGE_CODE.fullmatch(piece))
         }
         self._source = _load_sentencepiece(bundle.file(SOURCE_SENTENCEPIECE_FILE))
         has_two = bundle.file(TARGET_SENTENCEPIECE_FILE).is_file()
         self._target = _load_sentencepiece(bundle.file(TARGET_SENTENCEPIECE_FILE)) if has_two else self._source
-        _check_pieces(self._source, vocabulary, SOURCE_SENTENCEPIECE_FILE)
+        source_pieces = _pieces(self._source)
+        _check_pieces(source_pieces, vocabulary, SOURCE_SENTENCEPIECE_FILE)
         if bundle.config.tokenizer.kind == "marian":
             target_model = TARGET_SENTENCEPIECE_FILE if has_two else SOURCE_SENTENCEPIECE_FILE
-            _check_pieces(self._target, target_vocabulary, target_model)
+            _check_pieces(_pieces(self._target) if has_two else source_pieces, target_vocabulary, target_model)
         self._source_unknown = self._source.unk_id()
         # The token id of each piece of the source model. For single sentences a list is faster to index than an array.
-        self._source_ids = [
-            self._ids_of_pieces.get(self._source.id_to_piece(piece), self._unknown)
-            for piece in range(self._source.get_piece_size())
-        ]
+        self._source_ids = [self._ids_of_pieces.get(piece, self._unknown) for piece in source_pieces]
         target_control = {tokens.end_of_sequence, tokens.padding, tokens.unknown}
         self._target_ids = {piece: id_ for piece, id_ in target_vocabulary.items() if id_ not in target_control}
         # Byte pieces: the target model writes characters without a piece of their own byte by byte.
+        are_bytes = self._target.is_byte(self._target.piece_to_id([*target_vocabulary]))
         self._target_bytes = {
-            id_: int(piece[1:-1], 16) for piece, id_ in target_vocabulary.items() if self._is_byte(piece)
+            id_: int(piece[1:-1], 16)
+            for (piece, id_), is_byte in zip(target_vocabulary.items(), are_bytes, strict=True)
+            if is_byte
         }
-        self._target_pieces = {id_: piece for piece, id_ in target_vocabulary.items() if id_ not in target_control}
+        self._target_pieces = {id_: piece for piece, id_ in self._target_ids.items()}
         self._target_texts = self._texts_of_tokens()
 
     def encode(
         self, text: str, target_language: str | None = None, source_language: str | None = None
     ) -> NDArray[np.int32]:
         """Return the token ids [source_len] of `text` with the control tokens of a source, and that of its language."""
-        [tokens] = self.encode_all([text], target_language, source_language)
-        return tokens
-
-    def encode_all(
-        self, texts: Sequence[str], target_language: str | None = None, source_language: str | None = None
-    ) -> list[NDArray[np.int32]]:
-        """Return what `encode` returns of each text; many texts take less time together."""
         prompt = self._template.prompt(target_language)
         language_id = None if target_language is None else self._language_ids.get(target_language)
-        before = () if language_id is None else (language_id,)
-        return [
-            self._template.source([*before, *ids], source_language)
-            for ids in self._piece_ids([replace_lone_surrogates(prompt + text) for text in texts])
-        ]
+        ids = self._text_ids(prompt + text)
+        return self._template.source(ids if language_id is None else [language_id, *ids], source_language)
 
     def encode_target(self, text: str) -> list[int]:
         """Return the token ids of `text` as a translation, without the end-of-sequence token."""
@@ -98,14 +86,14 @@ class MarianTokenizer(VocabularyTokenizer):
 
         A character that is only covered by byte tokens is not among them: models seldom reproduce it.
         """
-        pieces = [
-            self._source.id_to_piece(piece)
-            for piece in range(self._source.get_piece_size())
-            if not self._source.is_byte(piece)
-        ]
-        known = frozenset("".join(piece for piece in pieces if piece in self._ids_of_pieces))
-        controls = (each for each in map(chr, range(0x10000)) if unicodedata.category(each) in ("Cc", "Cf"))
-        return known.union(" \n\r\t", (each for each in controls if each not in _JOINERS and self._is_dropped(each)))
+        pieces = _pieces(self._source)
+        are_bytes = self._source.is_byte([*range(len(pieces))])
+        known = (
+            piece
+            for piece, is_byte in zip(pieces, are_bytes, strict=True)
+            if not is_byte and piece in self._ids_of_pieces
+        )
+        return frozenset().union(" \n\r\t", filter(self._is_dropped, _controls()), *known)
 
     def source_spans(self, text: str) -> list[tuple[int, int]]:
         """Return the character range of `text` that each token of `encode` covers, the end-of-sequence token included.
@@ -118,16 +106,6 @@ class MarianTokenizer(VocabularyTokenizer):
     def target_spans(self, token_ids: Sequence[int], text: str) -> list[tuple[int, int]]:
         """Return the character range of `text`, decoded from `token_ids`, that each token covers."""
         return _spans([self._target_pieces.get(id_, "") for id_ in token_ids], text)
-
-    def word_cost(self, word: str, *, is_target: bool = False) -> float:
-        """Return how unlikely a word is for the vocabulary, in nats; 0 if the vocabulary has no words."""
-        model = self._target if is_target else self._source
-        if model.get_piece_size() < MIN_WORDS:
-            return 0.0
-        pieces = model.encode(word)
-        scores = [float(model.get_score(piece)) for piece in pieces]
-        # The scores of byte-pair encoding are ranks.
-        return cost_of_ranks(pieces) if min(scores, default=0) < _MIN_LOG_PROBABILITY else -sum(scores)
 
     def count_tokens(self, text: str) -> int:
         """Return the length of the longest `encode` in any language."""
@@ -161,34 +139,21 @@ class MarianTokenizer(VocabularyTokenizer):
     def _is_dropped(self, character: str) -> bool:
         return not "".join(self._source.encode(character, out_type=str)).strip(_WORD_START)
 
-    def _is_byte(self, piece: str) -> bool:
-        is_byte: bool = self._target.is_byte(self._target.piece_to_id(piece))
-        return is_byte
-
     def _text_ids(self, text: str, *, has_prompt: bool = False) -> Sequence[int]:
-        return next(self._piece_ids([replace_lone_surrogates(text)]))
-
-    def _piece_ids(self, texts: list[str]) -> Iterator[list[int]]:
-        """Yield the token ids of each text."""
-        encode = self._source.encode
-        encoded = encode(texts, num_threads=1) if len(texts) >= _MIN_BATCH else map(encode, texts)
-        for text, pieces in zip(texts, encoded, strict=True):
-            if self._source_unknown not in pieces:
-                yield list(map(self._source_ids.__getitem__, pieces))
-            else:
-                # A vocabulary shared with the target can contain characters that the source model lacks.
-                yield [
-                    self._ids_of_pieces.get(piece, self._unknown) for piece in self._source.encode(text, out_type=str)
-                ]
+        text = replace_lone_surrogates(text)
+        pieces = self._source.encode(text)
+        if self._source_unknown not in pieces:
+            return list(map(self._source_ids.__getitem__, pieces))
+        # A vocabulary shared with the target can contain characters that the source model lacks.
+        return [self._ids_of_pieces.get(piece, self._unknown) for piece in self._source.encode(text, out_type=str)]
 
     def _texts_of_tokens(self) -> "_Texts":
         """Return the text of each target token inside a translation; None where only SentencePiece can join it."""
-        model = self._target
-        texts = _Texts()
-        for id_, piece in self._target_pieces.items():
-            number = model.piece_to_id(piece)
-            is_text = id_ not in self._target_bytes and not model.is_control(number)
-            is_text &= not model.is_unknown(number) or model.id_to_piece(number) != piece
+        model, texts = self._target, _Texts()
+        numbers = model.piece_to_id([*self._target_pieces.values()])
+        are_control, unknown = model.is_control(numbers), model.id_to_piece(model.unk_id())
+        for (id_, piece), is_control in zip(self._target_pieces.items(), are_control, strict=True):
+            is_text = not is_control and id_ not in self._target_bytes and piece != unknown
             texts[id_] = piece.replace(_WORD_START, " ") if is_text else None
         joined: str = model.decode_pieces([self._target_pieces[id_] for id_, text in texts.items() if text is not None])
         # A model may also change what it has joined.
@@ -219,9 +184,20 @@ def _load_sentencepiece(path: Path) -> SentencePieceProcessor:
     return SentencePieceProcessor(model_proto=path.read_bytes())
 
 
-def _check_pieces(model: SentencePieceProcessor, vocabulary: Mapping[str, int], file: str) -> None:
+def _pieces(model: SentencePieceProcessor) -> list[str]:
+    pieces: list[str] = model.id_to_piece([*range(model.get_piece_size())])
+    return pieces
+
+
+@cache
+def _controls() -> list[str]:
+    """Return the control characters that no word is spelled with."""
+    unprintable = filterfalse(str.isprintable, map(chr, range(0x10000)))
+    return [each for each in unprintable if unicodedata.category(each) in ("Cc", "Cf") and each not in _JOINERS]
+
+
+def _check_pieces(pieces: Sequence[str], vocabulary: Mapping[str, int], file: str) -> None:
     """Raise ValueError if the vocabulary lacks most pieces of a SentencePiece model: they are of two models."""
-    num_pieces = model.get_piece_size()
-    num_known = sum(model.id_to_piece(piece) in vocabulary for piece in range(num_pieces))
+    num_pieces, num_known = len(pieces), sum(map(vocabulary.__contains__, pieces))
     if not num_pieces or num_known < num_pieces * _MIN_KNOWN_SHARE:
         raise ValueError(f"{num_known} of {num_pieces} pieces of {file} are in the vocabulary; they are of two models")

@@ -13,7 +13,6 @@ from bundle.loading import Bundle
 from bundle.manifest import BPE_CODES_FILE
 from bundle.tokenizer_formats import END_OF_WORD, BpeCodes, read_bpe_codes
 from server.text.tokenizers.base import VocabularyTokenizer, read_vocabularies, spans_of_beginnings
-from server.text.tokenizers.word_tokens import MIN_WORDS, cost_of_ranks
 from server.text.unicode_text import replace_lone_surrogates
 
 _CONTINUED: Final = "@@"  # ends a token that the next one continues
@@ -62,12 +61,6 @@ class MosesBpeTokenizer(VocabularyTokenizer):
         """Return the token ids of `text` as a translation, without the end-of-sequence token."""
         words = self._target.of(text)
         return [self._target_ids.get(piece, self._unknown) for word in words for piece in self._split(word)]
-
-    def word_cost(self, word: str, *, is_target: bool = False) -> float:
-        """Return how unlikely a word is for the vocabulary, in nats; 0 if the vocabulary has no words."""
-        if len(self._source_ids) < MIN_WORDS:
-            return 0.0
-        return cost_of_ranks(self.encode_target(word) if is_target else self._text_ids(word))
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Return the text of generated `token_ids`, without control tokens and unknown tokens."""

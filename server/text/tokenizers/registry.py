@@ -2,25 +2,23 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Final
 
 from bundle.loading import Bundle
 from bundle.manifest import BundleError, TokenizerKind
 from server.interface.word_tokens import WordTokens
 from server.text.tokenizers.base import read_vocabularies
-from server.text.tokenizers.byte_tokens import ByteTokenizer
-from server.text.tokenizers.marian import MarianTokenizer
-from server.text.tokenizers.moses_bpe import MosesBpeTokenizer
 from server.text.tokenizers.tokenizer import Tokenizer
-from server.text.tokenizers.tokenizer_json import JsonTokenizer
 from server.text.tokenizers.word_tokens import word_tokens
 
-TOKENIZERS: Final[Mapping[TokenizerKind, Callable[[Bundle], Tokenizer]]] = {
-    "marian": MarianTokenizer,
-    "sentencepiece": MarianTokenizer,
-    "tokenizer_json": JsonTokenizer,
-    "moses_bpe": MosesBpeTokenizer,
-    "bytes": ByteTokenizer,
+# Where each kind is implemented: two need the package `tokenizers`, which others do without.
+TOKENIZERS: Final[Mapping[TokenizerKind, tuple[str, str]]] = {
+    "marian": ("marian", "MarianTokenizer"),
+    "sentencepiece": ("marian", "MarianTokenizer"),
+    "tokenizer_json": ("tokenizer_json", "JsonTokenizer"),
+    "moses_bpe": ("moses_bpe", "MosesBpeTokenizer"),
+    "bytes": ("byte_tokens", "ByteTokenizer"),
 }
 
 _NUMBERED: Final = ("marian", "sentencepiece", "moses_bpe")  # kinds with a vocabulary in files of its own
@@ -30,7 +28,9 @@ _MAX_REASON_CHARACTERS = 300
 def open_tokenizer(bundle: Bundle) -> Tokenizer:
     """Return the tokenizer of a bundle. Raises `BundleError` for files that are damaged or belong to another model."""
     with _reading(bundle):
-        return TOKENIZERS[bundle.config.tokenizer.kind](bundle)
+        module, name = TOKENIZERS[bundle.config.tokenizer.kind]
+        kind: Callable[[Bundle], Tokenizer] = getattr(import_module(f"server.text.tokenizers.{module}"), name)
+        return kind(bundle)
 
 
 def word_tokens_of(bundle: Bundle) -> WordTokens:

@@ -36,16 +36,8 @@ class Tokenizer(Protocol):
         Lone surrogates are read as U+FFFD. A model with several languages has tokens, or a prompt, of the languages.
         """
 
-    def encode_all(
-        self, texts: Sequence[str], target_language: str | None = None, source_language: str | None = None
-    ) -> list[NDArray[np.int32]]:
-        """Return what `encode` returns of each text, in less time."""
-
     def encode_target(self, text: str) -> list[int]:
         """Return the token ids of `text` as a translation, without the end-of-sequence token."""
-
-    def word_cost(self, word: str, *, is_target: bool = False) -> float:
-        """Return how unlikely a word is for the vocabulary, in nats; 0 if the vocabulary has no words."""
 
     def count_tokens(self, text: str) -> int:
         """Return the length of the longest `encode` in any language."""

@@ -8,7 +8,6 @@ from bundle.loading import Bundle
 from bundle.manifest import TOKENIZER_JSON_FILE
 from bundle.tokenizer_formats import open_json_tokenizer
 from server.text.tokenizers.base import BaseTokenizer, spans_of_beginnings
-from server.text.tokenizers.word_tokens import MIN_WORDS, cost_of_ranks
 from server.text.unicode_text import replace_lone_surrogates
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -48,12 +47,6 @@ class JsonTokenizer(BaseTokenizer):
     def encode_target(self, text: str) -> list[int]:
         """Return the token ids of `text` as a translation, without the end-of-sequence token."""
         return self._text_ids(text)
-
-    def word_cost(self, word: str, *, is_target: bool = False) -> float:
-        """Return how unlikely a word is for the vocabulary, in nats; 0 if the vocabulary has no words."""
-        if self._backend.get_vocab_size() < MIN_WORDS:
-            return 0.0
-        return cost_of_ranks(self._text_ids(f" {word}"))
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Return the text of generated `token_ids`, without control tokens."""

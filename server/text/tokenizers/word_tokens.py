@@ -1,14 +1,11 @@
-"""Words in vocabularies: tokens that continue one, and how unlikely one is."""
+"""Words in vocabularies: tokens that continue one."""
 
-import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 import regex
 
 from server.interface.word_tokens import NO_WORDS, WordTokens
 from server.text.language_tables import table_of
-
-MIN_WORDS = 1000  # tokens of a vocabulary that has words rather than letters
 
 _WORD_MARKS = ("\u2581", "\u0120")  # SentencePiece and byte-level BPE mark the first token of a word
 # Not those of languages without spaces: a word may begin with any of them.
@@ -20,7 +17,7 @@ def word_tokens(pieces: Sequence[str], languages: Collection[str]) -> WordTokens
     if not any(piece.startswith(_WORD_MARKS) for piece in pieces):
         return NO_WORDS
     continuations = frozenset(
-        index for index, piece in enumerate(pieces) if _CONTINUES.match(piece) and not piece.startswith(_WORD_MARKS)
+        index for index, piece in enumerate(pieces) if not piece.startswith(_WORD_MARKS) and _CONTINUES.match(piece)
     )
     endings = set().union(*map(endings_of, languages))
     return WordTokens(continuations, frozenset(index for index in continuations if pieces[index] in endings))
@@ -29,8 +26,3 @@ def word_tokens(pieces: Sequence[str], languages: Collection[str]) -> WordTokens
 def endings_of(language: str) -> Sequence[str]:
     """Return the endings of inflected words of a language; none if they are unknown."""
     return table_of(language).endings
-
-
-def cost_of_ranks(ranks: Iterable[int]) -> float:
-    """Return the cost of tokens that are sorted by how frequent they are, in nats, by Zipf's law."""
-    return sum(math.log(rank + 10) for rank in ranks)

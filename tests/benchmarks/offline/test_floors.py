@@ -2,6 +2,7 @@ import tomllib
 from pathlib import Path
 
 from benchmarks.offline import __main__ as offline
+from benchmarks.offline import start
 
 FLOORS = Path(offline.__file__).with_name("floors.toml")
 RUNS = {
@@ -23,5 +24,6 @@ def test_only_measured_ratios_below_their_floor_are_reported() -> None:
 
 def test_the_file_has_floors_for_what_is_measured() -> None:
     floors = tomllib.loads(FLOORS.read_text("utf-8"))
+    assert set(floors.pop("start")) == {start.TRANSLATE, start.SERVE}
     assert set(floors) == {"beam-1", "beam-4"}
     assert all(set(each) == {offline.CTRANSLATE2, offline.ENGINE} for each in floors.values())

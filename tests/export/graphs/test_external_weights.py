@@ -13,7 +13,7 @@ ROWS = 700
 
 
 def _graph(table: NDArray[np.float32]) -> ModelProto:
-    """Return a graph that looks up rows of a table, beside a small constant."""
+    """Return a graph that looks up rows of a table, and has a small constant."""
     nodes = [
         helper.make_node("Gather", ["table", "rows"], ["found"]),
         helper.make_node("Add", ["found", "small"], ["sum"]),

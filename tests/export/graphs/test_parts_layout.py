@@ -86,7 +86,7 @@ def test_no_graph_holds_what_cannot_be_captured(parts: Bundle) -> None:
     forbidden = {"If", "Loop", "Shape", "Size", "NonZero", "Range", "ConstantOfShape", "Expand", "Concat"}
     for file in (names.DECODER_FILE, names.CHOOSE_FILE, names.RANK_FILE, names.MOVE_FILE):
         operators = {node.op_type for node in onnx.load(parts.file(file)).graph.node}
-        # The suppressed logits beside the normaliser: of a fixed number of columns.
+        # The suppressed logits next to the normaliser: of a fixed number of columns.
         allowed = {"Concat"} if file == names.RANK_FILE else set()
         assert not (operators & forbidden) - allowed, file
     encoder = onnx.load(parts.file(names.ENCODER_FILE)).graph

@@ -107,7 +107,7 @@ def test_a_late_generator_makes_its_stage_invalid_and_excludes_it_from_the_headl
         ([(30, 0.9, 100), (10, 1.0, 100), (20, 0.995, 100)], 20),  # in any order
         ([(20, 1.0, 100), (20, 0.9, 400), (10, 1.0, 100)], 10),  # of two stages of a rate, the longer one decides
         ([(20, 0.9, 100), (20, 1.0, 400), (10, 1.0, 100)], 20),
-        ([(47, 1.0, 400), (43, 0.96, 1700), (34, 1.0, 300)], 34),  # a lucky short stage beside a long one
+        ([(47, 1.0, 400), (43, 0.96, 1700), (34, 1.0, 300)], 34),  # a lucky short stage next to a long one
         ([(10, 0.95, 50), (20, 1.0, 100)], 20),  # an unlucky short one
         ([(10, 0.5, 100)], None),
         ([(10, None, 100)], None),

@@ -33,15 +33,19 @@ def test_every_command_has_help_without_names_of_python(command: list[str], flag
     assert max(map(len, result.stdout.splitlines())) <= 110
 
 
-@pytest.mark.parametrize("command", COMMANDS[1:], ids=" ".join)
-def test_help_needs_no_package_of_an_extra(command: list[str]) -> None:
+def test_help_needs_no_package_of_an_extra() -> None:
     extras = ("torch", "sacrebleu", "safetensors", "onnx", "matplotlib", "locust", "gevent", "hdrh", "psutil", "jinja2")
-    program = f"import sys; sys.modules.update(dict.fromkeys({extras!r})); from kvasir import main; main()"
-    ran = subprocess.run(
-        [sys.executable, "-c", program, *command, "--help"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    program = f"""
+import sys
+from typer.testing import CliRunner
+sys.modules.update(dict.fromkeys({extras!r}))
+from kvasir_commands import app
+for command in {COMMANDS[1:]!r}:
+    result = CliRunner().invoke(app, [*command, "--help"])
+    assert result.exit_code == 0 and result.stdout.lower().strip().startswith("usage: "), (command, result.output)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout.lower().startswith("usage: ")
 
 
 def test_the_version_is_that_of_the_package() -> None:
@@ -50,12 +54,6 @@ def test_the_version_is_that_of_the_package() -> None:
     assert re.search(
         rf'^version = "{re.escape(version())}"$', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE
     )
-
-
-def test_no_command_has_another_name_for_its_output() -> None:
-    pages = [CliRunner().invoke(app, [*command, "--help"]).stdout for command in COMMANDS]
-    assert sum("--output " in page for page in pages) == 4
-    assert not any(re.search(r"--out\b(?!put)", page) for page in pages)
 
 
 @pytest.mark.parametrize(

@@ -52,14 +52,6 @@ def test_limits_change_and_zero_removes_one(path: Path) -> None:
     assert KeyFile(path).all()[key.id].limits == KeyLimits(60, None)
 
 
-def test_a_key_whose_texts_are_lines_is_made_and_changed(path: Path) -> None:
-    key_id, _ = parts_of(_run("add", "subtitles", "--join-lines", file=path)[1]) or ("", "")
-    assert KeyFile(path).all()[key_id].limits == KeyLimits(join_lines=1)
-    assert "lines are joined" in _run("limit", key_id, "--documents", "3", file=path)[1]
-    _run("limit", key_id, "--no-join-lines", file=path)
-    assert KeyFile(path).all()[key_id].limits == KeyLimits(documents=3)
-
-
 def test_a_key_is_revoked(path: Path) -> None:
     key, _ = KeyFile(path).add("team", KeyLimits())
     assert _run("revoke", key.id, file=path)[0] == 0
@@ -73,9 +65,3 @@ def test_a_missing_file_is_one_line_with_the_way_out(path: Path, arguments: tupl
     assert errors.count("\n") == 1
     assert "kvasir keys add" in errors
     assert not path.exists()
-
-
-def test_a_limit_must_be_given(path: Path) -> None:
-    key, _ = KeyFile(path).add("team", KeyLimits())
-    code, _, errors = _run("limit", key.id, file=path)
-    assert (code, "give a limit" in errors) == (1, True)

@@ -1,6 +1,4 @@
-import asyncio
 import logging
-import math
 import socket
 import ssl
 import threading
@@ -74,17 +72,6 @@ def test_a_key_that_does_not_fit_leaves_the_old_certificate(tmp_path: Path, capl
     assert "the old one stays in use" in caplog.text
     assert _name_shown(certificate.context) == "old"
     _install("new", key)
-    certificate.reload_if_changed()
-    assert _name_shown(certificate.context) == "new"
-
-
-def test_a_file_that_disappears_for_a_moment_leaves_the_old_certificate(tmp_path: Path) -> None:
-    path = _install("old", tmp_path / "site.pem")
-    certificate = TlsCertificate(path, None)
-    path.unlink()
-    certificate.reload_if_changed()
-    assert _name_shown(certificate.context) == "old"
-    _install("new", path)
     certificate.reload_if_changed()
     assert _name_shown(certificate.context) == "new"
 
@@ -173,38 +160,3 @@ def test_a_certificate_that_expires_is_reported_once_a_kind_and_again_when_it_is
         ("certificate expired", "2026-05-30T12:00:00Z"),
         ("certificate expired", "2026-05-30T13:00:00Z"),
     ]
-
-
-def test_the_watch_checks_the_dates(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path, moments = tmp_path / "site.pem", [BEGIN, BEGIN + timedelta(days=91)]
-    _write_certificate(path, BEGIN, BEGIN + timedelta(days=90))
-    certificate = TlsCertificate(path, None, lambda: moments.pop(0))
-    with pytest.raises(IndexError):  # at the second check
-        asyncio.run(certificate.watch(0))
-    assert [record.message for record in caplog.records] == ["certificate expired; renew it"]
-
-
-def test_a_certificate_with_unreadable_dates_is_served(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def read(_: Path) -> CertificateDates:
-        raise ValueError("odd version")
-
-    path = _install("old", tmp_path / "site.pem")
-    monkeypatch.setattr(CertificateDates, "read", read)
-    certificate = TlsCertificate(path, None)
-    assert _name_shown(certificate.context) == "old"
-    assert math.isnan(certificate.expiry_seconds())
-    assert [record.message for record in caplog.records] == [
-        "dates of the certificate not readable; its expiry is not checked"
-    ]
-
-
-def test_a_certificate_of_an_unknown_version_has_no_dates(tmp_path: Path) -> None:
-    path = tmp_path / "site.pem"
-    _write_certificate(path, BEGIN, BEGIN + timedelta(days=90))
-    der = bytearray(ssl.PEM_cert_to_DER_cert(path.read_text()[path.read_text().index("-----BEGIN CERTIFICATE") :]))
-    der[der.index(b"\xa0\x03\x02\x01\x02") + 4] = 7
-    path.write_text(ssl.DER_cert_to_PEM_cert(bytes(der)))
-    with pytest.raises(ValueError, match="7"):
-        CertificateDates.read(path)

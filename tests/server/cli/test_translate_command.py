@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from bundle.manifest import MANIFEST_FILE
 from kvasir_commands import app
+from server.cli.translate import input_lines
 from server.operations.defaults import DEFAULT_MODEL
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -101,19 +104,6 @@ def test_standard_input_goes_to_standard_output() -> None:
     assert result.stdout.count("\n") == 1
 
 
-def test_worker_processes_translate_a_long_input_and_end_with_the_command() -> None:
-    lines = "".join(f"The number of this house is {number}.\n" for number in range(300))
-    command = [sys.executable, "-m", "kvasir", "translate", "--beam-size", "1", "--threads"]
-    alone, several = (
-        subprocess.run([*command, threads], cwd=ROOT, input=lines, capture_output=True, text=True, timeout=120)
-        for threads in ("1", "2")
-    )
-    assert (alone.returncode, several.returncode) == (0, 0), several.stderr
-    assert several.stdout == alone.stdout
-    assert several.stdout.count("\n") == 300
-    assert several.stderr == ""
-
-
 def test_a_reader_that_stops_reading_is_no_error() -> None:
     command = [sys.executable, "-m", "kvasir", "translate", "--model", str(DEFAULT_MODEL)]
     with subprocess.Popen(
@@ -173,51 +163,11 @@ def test_a_format_that_is_not_known_is_refused(name: str, tmp_path: Path) -> Non
     assert output.read_text(encoding="utf-8").startswith("Guten")
 
 
-def test_a_named_format_is_that_of_the_document(tmp_path: Path) -> None:
-    source, output = tmp_path / "messages.lang", tmp_path / "messages.de"
-    source.write_text('{"title": "Good morning.", "id": "a_b"}', encoding="utf-8")
-    result = _run("translate", str(source), "--output", str(output), "--format", "json", "--threads", "1")
-    assert result.exit_code == 0, result.stderr
-    translated = json.loads(output.read_text(encoding="utf-8"))
-    assert translated["title"].startswith("Guten")
-    assert translated["id"] == "a_b"
-
-
-def test_columns_and_encoding_of_a_table_can_be_set(tmp_path: Path) -> None:
-    source, output = tmp_path / "table.csv", tmp_path / "tabelle.csv"
-    source.write_bytes("Code;Text\nGood;The café.\n".encode("latin-1"))
-    flags = ["--columns", "Text", "--encoding", "latin-1", "--threads", "1"]
-    result = _run("translate", str(source), "--output", str(output), *flags)
-    assert result.exit_code == 0, result.stderr
-    heading, row = output.read_bytes().decode("latin-1").splitlines()
-    assert heading == "Code;Text"
-    assert row.startswith("Good;D")
-
-
-def test_the_language_of_a_page_becomes_that_of_the_translation(tmp_path: Path) -> None:
-    source, output = tmp_path / "page.html", tmp_path / "seite.html"
-    source.write_text('<html lang="en"><p>Good morning.', encoding="utf-8")
-    result = _run("translate", str(source), "--output", str(output), "--threads", "1")
-    assert result.exit_code == 0, result.stderr
-    assert '<html lang="de">' in output.read_text(encoding="utf-8")
-
-
-def test_a_wrong_delimiter_is_rejected_with_the_allowed_ones(tmp_path: Path) -> None:
-    source = tmp_path / "table.csv"
-    source.write_bytes(b"a;b\n")
-    result = _run("translate", str(source), "--output", str(tmp_path / "out.csv"), "--delimiter", "#", "--threads", "1")
-    assert result.exit_code == 1
-    assert result.stderr.startswith("kvasir: `delimiter` must be one of ',', ';'")
-
-
 @pytest.mark.parametrize(
     ("flags", "name"),
     [
         (["--json"], "--json"),
-        (["--return-scores"], "return_scores"),
         (["--num-hypotheses", "2"], "num_hypotheses"),
-        (["--target-prefix", "Der"], "target_prefix"),
-        (["--required-phrases", "Haus"], "required_phrases"),
     ],
 )
 def test_an_option_that_a_document_cannot_take_is_rejected(flags: list[str], name: str, tmp_path: Path) -> None:
@@ -278,3 +228,95 @@ def test_a_pipe_named_like_a_document_is_an_error_instead_of_lines(tmp_path: Pat
     result = _run("translate", str(tmp_path / "film.srt"), "--output", str(tmp_path / "de.srt"))
     assert result.exit_code == 1
     assert result.stderr == "kvasir: a .srt document must be a file. Given: standard input or a pipe\n"
+
+
+_SUBTITLES = "1\n00:00:01,000 --> 00:00:02,000\nThank you.\n"
+
+
+def _translate(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ("translate", *arguments), input="Thank you.\n")
+
+
+@pytest.fixture
+def film(tmp_path: Path) -> Path:
+    file = tmp_path / "film.srt"
+    file.write_text(_SUBTITLES)
+    return file
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="a folder of Linux in which no file can be created")
+def test_an_output_that_cannot_be_created_is_not_called_missing(film: Path) -> None:
+    target = str(film.with_name("de.srt"))
+    for arguments in (
+        ["--output", "/proc/x"],
+        [str(film), "--output", "/proc/x.srt"],
+        [str(film), "--output", target, "--stats", "/proc/x"],
+    ):
+        result = _translate(*arguments)
+        assert result.exit_code == 1
+        assert re.fullmatch(
+            r"kvasir: /proc/x(\.srt)? cannot be created; name a file in another folder\n", result.stderr
+        )
+    assert sorted(path.name for path in film.parent.iterdir()) == ["film.srt"]
+
+
+def test_a_pipe_is_not_replaced_by_a_document(film: Path) -> None:
+    pipe = film.with_name("pipe")
+    os.mkfifo(pipe)
+    result = _translate(str(film), "--format", "srt", "--output", str(pipe))
+    assert result.exit_code == 1
+    assert result.stderr == f"kvasir: the output of a document must be a file. {pipe} is a pipe or a device\n"
+    assert pipe.is_fifo()
+
+
+def test_a_document_is_written_to_the_file_of_a_link(film: Path) -> None:
+    link, folder = film.with_name("link.srt"), film.parent / "elsewhere"
+    folder.mkdir()
+    link.symlink_to(folder / "de.srt")
+    result = _translate(str(film), "--output", str(link))
+    assert result.exit_code == 0, result.stderr
+    assert link.is_symlink()
+    assert "Dank" in (folder / "de.srt").read_text()
+
+
+def test_an_empty_name_is_not_the_working_directory(film: Path) -> None:
+    for arguments, message in (
+        ([""], "the name of the input is empty; name a file, or - for standard input"),
+        ([str(film), "--output", ""], "`--output` must be the name of a file. It is empty"),
+    ):
+        result = _translate(*arguments)
+        assert (result.exit_code, result.stderr) == (1, f"kvasir: {message}\n")
+
+
+def test_a_device_that_never_ends_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_lines, "_MAX_LINE_BYTES", 10_000_000)
+    result = _translate("/dev/zero")
+    message = "line 1 must have at most 10000000 bytes; divide it, or name a text file"
+    assert (result.exit_code, result.stderr) == (1, f"kvasir: {message}\n")
+
+
+def _of_any_language(folder: Path) -> Path:
+    """A bundle of several source languages that the model does not read; it is the default model all the same."""
+    folder.mkdir()
+    for path in DEFAULT_MODEL.iterdir():
+        shutil.copy(path, folder)
+    manifest = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
+    manifest |= {"name": "any-de", "source_languages": ["de", "en", "fr", "pl"], "target_languages": ["de", "en"]}
+    (folder / MANIFEST_FILE).write_text(json.dumps(manifest), encoding="utf-8")
+    return folder
+
+
+def test_a_model_that_does_not_read_its_source_language_needs_none(tmp_path: Path) -> None:
+    model = str(_of_any_language(tmp_path / "any"))
+    lines = "My brother has a new car and an old house.\n42\nGuten Morgen.\n"
+    with_source = _run("translate", "--model", model, "--target", "de", "--source", "en", text=lines)
+    without = _run("translate", "--model", model, "--target", "de", text=lines)
+    assert (without.exit_code, without.stdout) == (0, with_source.stdout), without.stderr
+    document, output = tmp_path / "text.md", tmp_path / "out.md"
+    document.write_text("# Good morning.\n\nThank you for the book that you gave to me.\n", encoding="utf-8")
+    result = _run("translate", str(document), "--output", str(output), "--model", model, "--target", "de")
+    assert result.exit_code == 0, result.stderr
+    assert "Dank" in output.read_text(encoding="utf-8")
+    result = _run("translate", "--model", model, text=lines)
+    assert result.exit_code != 0
+    assert "ambiguous" in result.stderr

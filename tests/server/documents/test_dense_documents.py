@@ -1,6 +1,5 @@
 """Documents with much markup for their size, or odd texts: read in little time, or rejected."""
 
-import contextlib
 import json
 from collections.abc import Sequence
 
@@ -8,30 +7,9 @@ import pytest
 
 from server.documents.input.limits import Density
 from server.documents.rewriting import Translate
-from server.interface.errors import DocumentTooComplex, InvalidDocument
+from server.interface.errors import DocumentTooComplex
 from tests.faults.documents import book as single_chapter
 from tests.server.documents.documents import SAME, read_soon, translated
-
-
-@pytest.mark.parametrize(
-    ("extension", "content"),
-    [
-        (".md", "[" * 20_000),
-        (".md", "*a_ " * 5_000),
-        (".md", "> " * 5_000 + "deep"),
-        (".md", "- " * 3_000 + "deep"),
-        (".srt", "1\n00:00:01,000 --> 00:00:02,000\n" + "<i>" * 20_000),
-        (".csv", '"' * 50_000),
-        (".csv", ',"a"' * 20_000),
-        (".txt", "x" * 1_000_000),
-        (".html", "<a " * 50_000),
-        (".html", "<p><b><i>" * 80),
-        (".po", 'msgid "' + "\\" * 20_001 + '"\nmsgstr ""\n'),
-    ],
-)
-def test_odd_texts_end_soon(extension: str, content: str) -> None:
-    with contextlib.suppress(InvalidDocument, DocumentTooComplex):
-        translated(content.encode(), extension, SAME)
 
 
 @pytest.mark.parametrize("mark_up", ["<b>x</b> ", "<b>1</b> ", "<b></b> ", "<img> ", "x<!-- --> "])

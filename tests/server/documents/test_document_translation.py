@@ -75,29 +75,3 @@ def test_a_document_is_in_the_target_language_if_all_its_blocks_are(
 ) -> None:
     _, counted, _ = _blocks(Service(list(languages)), AUTO, *[["a"]] * len(languages))
     assert counted.are_in_target_language is expected
-
-
-def test_a_named_language_is_not_detected() -> None:
-    service = Service()
-    done, counted, _ = _blocks(service, "en", ["a"])
-    assert done == [["A"]]
-    assert service.detected == []
-    assert not counted.are_in_target_language
-    [(request, source, target)] = service.calls
-    assert (source, target) == ("en", "de")
-    assert request.size_is_checked
-    assert request.in_background
-
-
-def test_paragraphs_with_markup_are_translated_as_html() -> None:
-    service = Service()
-    translate = document_translation(service, TranslationRequest((), "", ""), "en", "de", lambda _: None)  # type: ignore[arg-type]
-    assert translate.html is not None
-    asyncio.run(_awaited(translate.html(["<b>a</b>"])))
-    assert service.calls[0][0].format == "html"
-    asyncio.run(_awaited(translate.text(["a"])))
-    assert service.calls[1][0].format == "text"
-
-
-async def _awaited(call: object) -> None:
-    await call  # type: ignore[misc]

@@ -1,21 +1,11 @@
-import gc
-
 import pytest
 
 from server.documents.fragment import (
-    AllFragments,
     Atom,
     Fragment,
     Wrap,
-    as_window,
     from_html,
-    has_words,
-    joined,
-    next_window,
-    num_characters,
     plain_texts,
-    shape,
-    texts_in,
     to_html,
     with_plain_texts,
 )
@@ -30,36 +20,6 @@ def test_hard_elements_divide_the_plain_texts() -> None:
     assert plain_texts(("a ", Wrap(1, ("b", Wrap(2, (" c",)))), "d")) == ["a b cd"]
     assert plain_texts((Atom(1), Atom(2))) == []
     assert plain_texts(("m", Wrap(1, ("2",)), " wide")) == ["m", "2", " wide"]
-
-
-def test_a_document_is_read_in_windows_unless_it_is_held() -> None:
-    values = iter(range(5))
-    assert [next_window(values, 2, is_held=False) for _ in range(4)] == [[0, 1], [2, 3], [4], []]
-    assert next_window(iter(range(5)), 2, is_held=True) == [0, 1, 2, 3, 4]
-    assert isinstance(as_window([("a",)], is_held=True), AllFragments)
-    assert not isinstance(as_window([("a",)], is_held=False), AllFragments)
-
-
-def test_neighbouring_texts_are_joined_and_empty_ones_dropped() -> None:
-    assert joined(["a", "", "b", Atom(1), "", Atom(2), "c", "d"]) == ("ab", Atom(1), Atom(2), "cd")
-    assert joined(["", ""]) == ()
-
-
-def test_texts_are_those_of_all_depths_without_atoms() -> None:
-    assert list(texts_in(_FRAGMENT)) == ["a ", "soft ", "link", " word", " end"]
-    assert num_characters(_FRAGMENT) == len("a soft link word end")
-    assert num_characters(("abc",)) == 3
-    assert num_characters((Atom(1, "code"),)) == 0
-    assert has_words(("12 ", Wrap(1, ("x",))))
-    assert not has_words(("12 – ", Wrap(1, ("3",)), Atom(2, "code")))
-
-
-def test_fragments_with_other_texts_have_the_same_shape() -> None:
-    other = ("b", Wrap(1, ("hard ", Wrap(2, ("x",), is_soft=False), "")), Atom(3), "")
-    assert shape(other) == shape(_FRAGMENT)
-    assert shape(other) != shape(_FRAGMENT[:-1])
-    assert shape((Wrap(1, ("a",)),)) != shape((Wrap(2, ("a",)),))
-    assert shape((Atom(1),)) != shape((Atom(2),))
 
 
 def test_html_has_the_keys_as_ids() -> None:
@@ -112,15 +72,3 @@ def test_plain_translations_take_the_formatting_of_the_longest_text() -> None:
     assert with_plain_texts((Wrap(1, (), is_soft=False), "a"), ["X"]) == (Wrap(1, (), is_soft=False), "X")
     with pytest.raises(ValueError, match="zip"):
         with_plain_texts(_FRAGMENT, ["A", "LINK"])
-
-
-def test_the_texts_of_fragments_leave_nothing_to_the_garbage_collector() -> None:
-    """Three objects a paragraph stayed until the next full collection: 150,000 after a document of 20,000."""
-    gc.collect()
-    gc.disable()
-    try:
-        for _ in range(100):
-            with_plain_texts(_FRAGMENT, plain_texts(_FRAGMENT))
-        assert gc.collect() < 100
-    finally:
-        gc.enable()

@@ -112,14 +112,6 @@ def test_more_files_than_allowed_are_refused_with_the_numbers() -> None:
         translated(packed(files), ".docx", SAME, FileLimits(max_entries=200))
 
 
-def test_a_directory_too_large_for_memory_is_not_read() -> None:
-    files = {f"{n:0200}": b"" for n in range(300)}
-    with pytest.raises(
-        DocumentTooLarge, match=r"directory of the archive may have 20480 bytes, for 20 files. It has \d+ bytes"
-    ):
-        translated(packed(files), ".docx", SAME, FileLimits(max_entries=20))
-
-
 def test_a_size_that_is_declared_smaller_than_it_is_gives_no_more_bytes() -> None:
     content = bytearray(packed(unpacked(word_document()) | {"z.bin": b"\0" * 900_000}))
     entry = content.rindex(b"PK\x01\x02")
@@ -143,40 +135,12 @@ def test_a_name_that_is_there_twice_is_refused() -> None:
         translated(stream.getvalue(), ".docx", SAME)
 
 
-def test_an_archive_in_an_archive_is_not_opened() -> None:
-    inner = packed({"bomb": b"\0" * 900_000})
-    content = packed(unpacked(word_document()) | {"word/embeddings/inner.zip": inner})
-    assert unpacked(translated(content, ".docx", SAME))["word/embeddings/inner.zip"] == inner
-
-
 @pytest.mark.parametrize("extension", ARCHIVES)
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
 def test_a_document_that_is_cut_off_is_refused(extension: str, share: float) -> None:
     content = ARCHIVES[extension]()
     with pytest.raises(InvalidDocument):
         translated(content[: int(len(content) * share)], extension, SAME)
-
-
-@pytest.mark.parametrize("extension", ARCHIVES)
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 1.0])
-def test_a_document_that_is_cut_off_at_the_front_is_refused(extension: str, share: float) -> None:
-    content = ARCHIVES[extension]()
-    directory = content.index(b"PK\x01\x02")
-    with pytest.raises(InvalidDocument, match="damaged"):
-        translated(content[max(1, int(directory * share)) :], extension, SAME)
-    with pytest.raises(InvalidDocument, match="damaged"):
-        translated(content[directory + 100 :], extension, SAME)
-
-
-@pytest.mark.parametrize(("extension", "part"), [(".docx", "word/document.xml"), (".pptx", "ppt/slides/slide1.xml")])
-def test_a_namespace_that_is_no_address_harms_nothing(extension: str, part: str) -> None:
-    files = unpacked(ARCHIVES[extension]())
-    prefix = b"w:" if extension == ".docx" else b"a:"
-    odd = files[part].replace(b"</" + prefix + b"rPr>", b'<m:odd xmlns:m="m"/></' + prefix + b"rPr>")
-    assert odd != files[part]
-    changed = unpacked(translated(packed(files | {part: odd}), extension, LOUD))[part]
-    assert changed != odd
-    assert changed.count(b"<m:odd") == odd.count(b"<m:odd")
 
 
 @pytest.mark.parametrize("charset", ["hex", "undefined", "rot13", "idna", "utf-16", "no-such-one", "&#0;"])
@@ -263,7 +227,3 @@ def test_a_book_whose_contents_point_out_of_it_is_read_without_them() -> None:
 def test_other_extensions_are_rejected_with_the_available_ones(name: str) -> None:
     with pytest.raises(UnsupportedFormat, match=r"available: \.txt, \.md, \.html.*\.epub"):
         format_of(name)
-
-
-def test_extensions_are_not_case_sensitive() -> None:
-    assert format_of("LETTER.DOCX").extension == ".docx"

@@ -7,38 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from server.documents.formats.registry import format_of
-from server.documents.input.limits import FileLimits
-from server.documents.job_store import DocumentStore, PhaseClock, StoreOptions
+from server.documents.job_store import DocumentStore, StoreOptions
 from server.documents.jobs import FinishedDocument, JobStatus
-from server.documents.rewriting import InProcessRewrite, Translate, translate_document
-from server.documents.steps import DocumentSize
+from server.documents.rewriting import Translate
 from server.interface.errors import (
     DeadlineExceeded,
     DocumentNotReady,
-    DocumentTooLarge,
-    InvalidDocument,
     QueueFull,
     UnknownDocument,
-    UnsupportedFormat,
 )
 from tests.fakes.engine import FakeClock
 from tests.server.documents.documents import loud
-from tests.server.documents.office import word_document
-
-
-def test_phases_follow_each_other_and_add_up_to_the_time_in_all() -> None:
-    now = [10.0]
-    phases = PhaseClock(lambda: now[0], "queue")
-    for phase, seconds in (("read", 1.0), ("write", 2.0), ("translate", 3.0), ("write", 4.0)):
-        now[0] += seconds
-        phases.enter(phase)
-    now[0] += 5.0
-    assert phases.seconds() == {"queue": 1.0, "read": 2.0, "write": 8.0, "translate": 4.0}
-    assert list(phases.seconds()) == ["queue", "read", "write", "translate"]
-    now[0] += 1.0
-    assert phases.seconds()["write"] == 9.0
-
 
 PATIENCE_SECONDS = 20.0
 LETTER = b"Good morning.\n\nHow are you?\n"
@@ -103,36 +82,6 @@ def test_a_document_is_taken_in_translated_and_given_out(tmp_path: Path) -> None
     assert not list(tmp_path.iterdir())
 
 
-def test_what_cannot_be_taken_in_leaves_nothing_behind(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        store = DocumentStore(StoreOptions(FileLimits(max_file_bytes=10), folder=tmp_path))
-        with pytest.raises(DocumentTooLarge, match="more than 10 bytes"):
-            await store.submit("a.txt", io.BytesIO(LETTER), Translate(loud))
-        with pytest.raises(InvalidDocument, match="0 bytes"):
-            await store.submit("a.txt", io.BytesIO(), Translate(loud))
-        with pytest.raises(UnsupportedFormat):
-            await store.submit("a.exe", io.BytesIO(LETTER), Translate(loud))
-        assert len(store) == 0
-        assert not _files(tmp_path)
-        await store.close()
-
-    run(scenario)
-
-
-def test_a_document_that_cannot_be_read_says_why(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        store = DocumentStore(StoreOptions(folder=tmp_path))
-        job = await store.submit("a.docx", io.BytesIO(word_document()[:1000]), Translate(loud))
-        job = await store.wait(job.id)
-        assert job.status is JobStatus.ERROR
-        assert isinstance(job.error, InvalidDocument)
-        with pytest.raises(DocumentNotReady, match="status is error: the file is cut off"):
-            store.open(job.id)
-        await store.close()
-
-    run(scenario)
-
-
 def test_a_translation_that_fails_fails_the_document(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def late(_: Sequence[str]) -> list[str]:
         raise DeadlineExceeded("not finished")
@@ -153,29 +102,6 @@ def test_a_translation_that_fails_fails_the_document(tmp_path: Path, caplog: pyt
 
     run(scenario)
     assert "secret details" in caplog.text
-
-
-def test_a_full_queue_is_waited_for(tmp_path: Path) -> None:
-    waits: list[float] = []
-    refusals = [QueueFull("full", 0.25), QueueFull("full", 2.5)]
-
-    async def busy(texts: Sequence[str]) -> list[str]:
-        if refusals:
-            raise refusals.pop(0)
-        return await loud(texts)
-
-    async def sleep(seconds: float) -> None:
-        waits.append(seconds)
-
-    async def scenario() -> None:
-        source, sink = tmp_path / "source", tmp_path / "sink"
-        source.write_bytes(LETTER)
-        with InProcessRewrite(source, sink, format_of("a.txt"), FileLimits()) as steps:
-            await translate_document(steps, Translate(busy), DocumentSize(2, 25), lambda *_: None, sleep)
-        assert sink.read_bytes() == LETTER.upper()
-
-    run(scenario)
-    assert waits == [0.25, 2.5]
 
 
 def test_finished_documents_make_room_and_unfinished_ones_do_not(tmp_path: Path) -> None:
@@ -271,18 +197,6 @@ def test_closing_cancels_everything_and_removes_all_files(tmp_path: Path) -> Non
 
     run(scenario)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("name", ["../../x/letter.txt", "C:\\x\\letter.txt", "let\nter.txt", "l" * 500 + ".txt"])
-def test_a_name_is_only_ever_shown(name: str, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        store = DocumentStore(StoreOptions(folder=tmp_path))
-        job = await store.submit(name, io.BytesIO(LETTER), Translate(loud))
-        assert job.name in ("letter.txt", "l" * 197 + ".txt")
-        assert {path.name for path in _files(tmp_path)} <= {"source", "result"}
-        await store.close()
-
-    run(scenario)
 
 
 def test_a_translated_document_is_awaited_until_it_is_fetched_or_nobody_asks_for_it(tmp_path: Path) -> None:

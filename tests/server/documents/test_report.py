@@ -1,45 +1,14 @@
 from server.documents.report import DocumentReport
 from server.interface.request import FinishReason
-from server.translation.types import KeepReason, Phases, SentenceQuality, TokenCounts, Translation, TranslationResult
+from server.translation.types import Phases, TokenCounts, Translation, TranslationResult
 
 
-def _result(
-    *qualities: tuple[float | None, int],
-    num_low: int = 0,
-    repaired: int = 0,
-    incomplete: int = 0,
-    numbers_differ: int = 0,
-) -> TranslationResult:
+def _result(*qualities: tuple[float | None, int]) -> TranslationResult:
     """Return a result with texts of these qualities and numbers of source tokens."""
     translations = [
-        Translation(
-            "x",
-            tokens,
-            1,
-            FinishReason.STOP,
-            0.0,
-            quality=quality,
-            low_quality=(SentenceQuality("a", "b", 0.1),) * num_low,
-        )
-        for quality, tokens in qualities
+        Translation("x", tokens, 1, FinishReason.STOP, 0.0, quality=quality) for quality, tokens in qualities
     ]
-    kept = {KeepReason.NO_WORDS: 2}
-    return TranslationResult(
-        translations,
-        Phases(),
-        TokenCounts.of(()),
-        0,
-        outcomes={"repaired": repaired, "incomplete": incomplete, "numbers_differ": numbers_differ},
-        kept_sentences=kept,
-    )
-
-
-def test_the_numbers_of_all_blocks_are_added() -> None:
-    report = DocumentReport()
-    report.add(_result((0.5, 10), repaired=1, incomplete=2, numbers_differ=7, num_low=3))
-    report.add(_result((None, 5), repaired=4, numbers_differ=1))
-    assert (report.repaired, report.incomplete, report.numbers_differ, report.low_quality) == (5, 2, 8, 3)
-    assert report.kept == {KeepReason.NO_WORDS: 4}
+    return TranslationResult(translations, Phases(), TokenCounts.of(()), 0)
 
 
 def test_the_quality_is_a_mean_over_source_tokens() -> None:

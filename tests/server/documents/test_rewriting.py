@@ -8,7 +8,7 @@ import pytest
 from server.documents.fragment import Atom, DocumentCounts, Fragment, Wrap
 from server.documents.rewriting import Translate, translate_document
 from server.documents.steps import DocumentSize
-from server.interface.errors import DeadlineExceeded, InvalidDocument, QueueFull
+from server.interface.errors import DeadlineExceeded, QueueFull
 
 
 class Windows:
@@ -121,11 +121,6 @@ def test_the_third_missed_deadline_of_a_block_ends_the_document() -> None:
         _run(Calls(*[DeadlineExceeded("late")] * 3), Windows([("dog",)]))
 
 
-def test_an_error_of_a_call_is_that_of_the_document() -> None:
-    with pytest.raises(InvalidDocument, match="no"):
-        _run(Calls(InvalidDocument("no")), Windows([("dog",)]))
-
-
 def test_html_that_lost_an_element_is_translated_as_plain_text() -> None:
     fragments: list[Fragment] = [
         ("good ", Wrap(1, ("dog",))),
@@ -158,16 +153,3 @@ def test_html_that_is_too_long_is_translated_as_plain_text() -> None:
     _run(calls, Windows([short, long]), lambda calls: Translate(calls.upper, html, max_characters=length))
     assert sent == ['a<span id="1">b</span>']
     assert calls.texts == [["abcdefghb"]]
-
-
-def test_the_end_is_reported_once_and_its_error_fails_the_document() -> None:
-    ends: list[int] = []
-    calls = Calls()
-    _run(calls, Windows([("dog",)], [("cat",)]), lambda calls: Translate(calls.upper, finish=lambda: ends.append(1)))
-    assert ends == [1]
-
-    def fail() -> None:
-        raise InvalidDocument("over the quota")
-
-    with pytest.raises(InvalidDocument, match="over the quota"):
-        _run(Calls(), Windows([("dog",)]), lambda calls: Translate(calls.upper, finish=fail))

@@ -1,5 +1,3 @@
-import time
-
 import pytest
 
 from server.documents.text_translation import divide_text
@@ -24,13 +22,3 @@ def test_text_without_sentences_is_divided_without_loss(text: str) -> None:
     pieces = divide_text("de", text, 50)
     assert "".join(pieces) == text
     assert max(map(len, pieces)) <= 50
-
-
-def test_only_the_ends_of_parts_are_searched_for_sentences() -> None:
-    text = "a. " * 10_000
-    begun = time.process_time()
-    divide_text("en", text, 400)
-    short = time.process_time() - begun
-    begun = time.process_time()
-    divide_text("en", text, 4000)
-    assert time.process_time() - begun < short / 2

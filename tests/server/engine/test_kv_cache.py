@@ -60,7 +60,7 @@ def _memory(cache: KVCache) -> list[NDArray[np.number]]:
 
 
 class CacheAgainstPlainLists(RuleBasedStateMachine):
-    """All operations of an engine on rows, beside a model in which every row is a list."""
+    """All operations of an engine on rows, compared with a model in which every row is a list."""
 
     MAX_ROWS = 9
     is_native = False

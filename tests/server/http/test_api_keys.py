@@ -1,17 +1,24 @@
+"""API keys in every protocol: where they are sent, their limits, errors, and the characters counted."""
+
 import io
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from server.http.middleware.gate import Arrival, Turns
+from server.http.app import create_app
 from server.http.protocols.deepl import memories
-from server.interface.errors import QueueFull
+from server.http.protocols.registry import PROTOCOLS
+from server.interface.errors import EngineFailed, QueueFull
 from server.operations.api_keys.key_file import KeyFile, KeyLimits
+from server.operations.settings import Settings
+from tests.fakes.echo import EchoFor, EchoGenerator
 
-TEXT = {"text": "Good morning.", "source": "en", "target": "de"}
+BODY = {"text": "Good morning.", "source": "en", "target": "de"}
 PATIENCE_SECONDS = 60
 OPEN = {
     "/health",
@@ -71,43 +78,6 @@ def test_every_route_of_a_protocol_needs_a_key(app: FastAPI, client: TestClient)
     assert protected > 20
 
 
-@pytest.mark.parametrize(
-    ("path", "missing", "invalid"), [("/v1/translate", 401, 401), ("/translate", 400, 403), ("/v2/translate", 403, 403)]
-)
-def test_each_protocol_has_its_status(client: TestClient, path: str, missing: int, invalid: int) -> None:
-    without = client.post(path, json=TEXT)
-    wrong = client.post(path, json=TEXT, headers=_bearer("kvasir-00000000-x"))
-    assert (without.status_code, wrong.status_code) == (missing, invalid)
-    assert ("www-authenticate" in without.headers) == (missing == 401)
-    assert "not valid" in wrong.text
-
-
-def test_a_late_request_is_rejected_before_its_key_is_checked_or_counted(
-    client: TestClient, added: Callable[[KeyLimits], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    key = added(KeyLimits(requests_per_minute=1))
-
-    def late(_: Turns, arrival: Arrival) -> None:
-        raise QueueFull("requests arrive faster than the server begins them", 1.0)
-
-    with monkeypatch.context() as changed:
-        changed.setattr(Turns, "__call__", late)
-        for headers in ({}, _bearer("kvasir-00000000-x"), _bearer(key), _bearer(key)):
-            answer = client.post("/v1/translate", json=TEXT, headers=headers)
-            assert (answer.status_code, answer.json()["error"]["code"]) == (429, "queue_full")
-    assert client.post("/v1/translate", json=TEXT, headers=_bearer(key)).status_code == 200
-
-
-def test_a_key_in_the_header_opens_all_protocols(client: TestClient, key: str) -> None:
-    assert client.post("/v1/translate", json=TEXT, headers=_bearer(key)).status_code == 200
-    libretranslate = {"q": "Good morning.", "source": "en", "target": "de"}
-    assert client.post("/translate", json=libretranslate, headers=_bearer(key)).status_code == 200
-    deepl = {"Authorization": f"DeepL-Auth-Key {key}"}
-    answer = client.post("/v2/translate", json={"text": ["Good morning."], "target_lang": "DE"}, headers=deepl)
-    assert answer.status_code == 200
-    assert client.get("/v2/usage", headers=deepl).json()["character_count"] == 3 * len("Good morning.")
-
-
 def test_a_key_as_a_parameter_opens_its_protocol(client: TestClient, key: str) -> None:
     fields = {"q": "Good morning.", "source": "en", "target": "de", "api_key": key}
     assert client.post("/translate", json=fields).status_code == 200
@@ -121,13 +91,13 @@ def test_a_key_as_a_parameter_opens_its_protocol(client: TestClient, key: str) -
     deepl = {"text": "Good morning.", "target_lang": "DE", "auth_key": key}
     assert client.post("/v2/translate", data=deepl).status_code == 200
     assert client.get("/v2/languages", params={"auth_key": key}).status_code == 200
-    assert client.post("/v1/translate", json=TEXT, params={"api_key": key}).status_code == 401
+    assert client.post("/v1/translate", json=BODY, params={"api_key": key}).status_code == 401
 
 
 def test_a_revoked_key_ends_while_the_server_runs(client: TestClient, keys: KeyFile, key: str) -> None:
     keys.revoke(next(iter(keys.all())))
     give_up = time.monotonic() + PATIENCE_SECONDS
-    while client.post("/v1/translate", json=TEXT, headers=_bearer(key)).status_code != 401:
+    while client.post("/v1/translate", json=BODY, headers=_bearer(key)).status_code != 401:
         assert time.monotonic() < give_up
 
 
@@ -137,17 +107,12 @@ def test_limits_of_a_key(client: TestClient, added: Callable[[KeyLimits], str]) 
     rejected = client.get("/v1/models", headers=_bearer(slow))
     assert (rejected.status_code, rejected.json()["error"]["code"]) == (429, "rate_limited")
     assert 1 <= int(rejected.headers["retry-after"]) <= 60
-    assert client.post("/v1/translate", json=TEXT, headers=_bearer(small)).status_code == 200
-    rejected = client.post("/v1/translate", json=TEXT, headers=_bearer(small))
+    assert client.post("/v1/translate", json=BODY, headers=_bearer(small)).status_code == 200
+    rejected = client.post("/v1/translate", json=BODY, headers=_bearer(small))
     assert (rejected.status_code, rejected.json()["error"]["code"]) == (429, "quota_exceeded")
     deepl = {"text": ["Good morning."], "target_lang": "DE"}
     assert client.post("/v2/translate", json=deepl, headers=_bearer(small)).status_code == 456
     assert client.get("/v2/usage", headers=_bearer(small)).json() == {"character_count": 13, "character_limit": 20}
-
-
-def test_a_failed_request_is_not_charged(client: TestClient, key: str) -> None:
-    assert client.post("/v1/translate", json=TEXT | {"target": "fr"}, headers=_bearer(key)).status_code == 422
-    assert client.get("/v2/usage", headers=_bearer(key)).json()["character_count"] == 0
 
 
 def test_a_document_is_charged_and_stops_at_the_limit(client: TestClient, added: Callable[[KeyLimits], str]) -> None:
@@ -194,6 +159,249 @@ def test_no_key_stands_in_metrics_or_logs(client: TestClient, key: str, caplog: 
     assert not any(key in record for record in records)
 
 
-def test_the_settings_of_libretranslate_state_that_keys_are_required(client: TestClient) -> None:
-    settings = client.get("/frontend/settings").json()
-    assert (settings["apiKeys"], settings["keyRequired"]) == (True, True)
+TEXT = "Good morning."
+MESSAGE = "<message>"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A translation of `TEXT` in one protocol."""
+
+    path: str
+    json: object = None
+    data: Mapping[str, str] | None = None
+    method: str = "POST"
+    query: Mapping[str, str] = field(default_factory=dict)
+    bypasses_cache: bool = False
+
+    def send(self, client: TestClient, key: str | None) -> tuple[int, object, dict[str, str]]:
+        """Return the status, the body with its messages replaced, and the headers about errors."""
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        if self.bypasses_cache:
+            headers["Cache-Control"] = "no-cache"
+        answer = client.request(
+            self.method, self.path, params=dict(self.query), json=self.json, data=self.data, headers=headers
+        )
+        kept = {name: answer.headers[name] for name in ("www-authenticate", "retry-after") if name in answer.headers}
+        body = None if answer.status_code == 200 else _without_messages(answer.json())
+        return answer.status_code, body, kept
+
+
+_PAIR = {"source": "en", "target": "de"}
+CALLS = {
+    "native": Call("/v1/translate", _PAIR | {"text": TEXT}),
+    "libretranslate": Call("/translate", _PAIR | {"q": TEXT}),
+    "deepl": Call("/v2/translate", {"text": [TEXT], "source_lang": "EN", "target_lang": "DE"}),
+    "deeplx": Call("/deeplx/translate", {"text": TEXT, "source_lang": "EN", "target_lang": "DE"}),
+    "extensions": Call("/imme", {"text_list": [TEXT], "source_lang": "en", "target_lang": "de"}),
+    "mtranserver": Call("/mtranserver/translate", {"text": TEXT, "from": "en", "to": "de"}),
+    "openai": Call("/v1/chat/completions", {"model": "echo-en-de", "messages": [{"role": "user", "content": TEXT}]}),
+    "google": Call("/language/translate/v2", _PAIR | {"q": TEXT, "format": "text"}),
+    "apertium": Call("/apertium/translate", data={"langpair": "en|de", "q": TEXT}),
+    "games": Call("/xunity/translate", method="GET", query={"from": "en", "to": "de", "text": TEXT}),
+    "microsoft": Call("/microsoft/translate", [{"Text": TEXT}], query={"api-version": "3.0", "from": "en", "to": "de"}),
+}
+
+
+def _without_messages(body: object) -> object:
+    if isinstance(body, list):
+        return [_without_messages(each) for each in body]
+    if not isinstance(body, dict):
+        return MESSAGE if isinstance(body, str) and " " in body else body
+    return {name: _without_messages(value) for name, value in body.items()}
+
+
+def _google(code: int, status: str, reason: str) -> dict[str, object]:
+    causes = [{"message": MESSAGE, "domain": "global", "reason": reason}]
+    return {"error": {"code": code, "message": MESSAGE, "errors": causes, "status": status}}
+
+
+def _apertium(code: int, phrase: str) -> dict[str, object]:
+    texts = {"message": phrase, "explanation": MESSAGE, "responseDetails": MESSAGE}
+    return {"status": "error", "code": code, "responseData": None, "responseStatus": code} | texts
+
+
+def _openai(kind: str, code: str) -> dict[str, object]:
+    return {"error": {"message": MESSAGE, "type": kind, "param": None, "code": code}}
+
+
+def _native(code: str) -> dict[str, object]:
+    return {"error": {"code": code, "message": MESSAGE}}
+
+
+_NO_KEY, _RATE, _QUOTA = "missing_api_key", "rate_limited", "quota_exceeded"
+_PLAIN = {"error": MESSAGE}
+_UNAUTHORIZED = (401, _PLAIN)
+_LATER = (429, _PLAIN)
+# Without a key, with a wrong one, too many requests in a minute, too many characters in a day.
+EXPECTED: Mapping[str, Sequence[tuple[int, object]]] = {
+    "native": [
+        (401, _native(_NO_KEY)),
+        (401, _native("invalid_api_key")),
+        (429, _native(_RATE)),
+        (429, _native(_QUOTA)),
+    ],
+    "libretranslate": [(400, _PLAIN), (403, _PLAIN), _LATER, _LATER],
+    "deepl": [(status, {"message": MESSAGE}) for status in (403, 403, 429, 456)],
+    "deeplx": [(status, {"code": status, "message": MESSAGE, "data": ""}) for status in (401, 401, 429, 429)],
+    "extensions": [_UNAUTHORIZED, _UNAUTHORIZED, _LATER, _LATER],
+    "mtranserver": [_UNAUTHORIZED, _UNAUTHORIZED, _LATER, _LATER],
+    "openai": [
+        (401, _openai("authentication_error", _NO_KEY)),
+        (401, _openai("authentication_error", "invalid_api_key")),
+        (429, _openai("rate_limit_error", _RATE)),
+        (429, _openai("rate_limit_error", _QUOTA)),
+    ],
+    "google": [
+        (403, _google(403, "PERMISSION_DENIED", "forbidden")),
+        (400, _google(400, "INVALID_ARGUMENT", "invalid")),
+        (429, _google(429, "RESOURCE_EXHAUSTED", "rateLimitExceeded")),
+        (429, _google(429, "RESOURCE_EXHAUSTED", "rateLimitExceeded")),
+    ],
+    "apertium": [
+        (401, _apertium(401, "Unauthorized")),
+        (401, _apertium(401, "Unauthorized")),
+        (429, _apertium(429, MESSAGE)),
+        (429, _apertium(429, MESSAGE)),
+    ],
+    "games": [_UNAUTHORIZED, _UNAUTHORIZED, _LATER, _LATER],
+    "microsoft": [
+        (status, {"error": {"code": code, "message": MESSAGE}})
+        for status, code in ((401, 401000), (401, 401000), (429, 429000), (403, 403001))
+    ],
+}
+
+
+def _added(app: FastAPI, file: KeyFile, limits: KeyLimits) -> str:
+    _, key = file.add("client", limits)
+    app.state.server.key_gate.synchronize()
+    return key
+
+
+def test_every_protocol_is_in_the_table() -> None:
+    assert CALLS.keys() == EXPECTED.keys() == PROTOCOLS.keys() - {"live"}  # it has the errors of native
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_errors_have_the_status_and_the_fields_of_their_protocol(
+    app: FastAPI, client: TestClient, keys: KeyFile, name: str
+) -> None:
+    slow = _added(app, keys, KeyLimits(requests_per_minute=1))
+    poor = _added(app, keys, KeyLimits(characters_per_day=len(TEXT) + 1))
+    call = CALLS[name]
+    for key in (slow, poor):
+        assert call.send(client, key)[0] == 200
+    answers = [call.send(client, key) for key in (None, "kvasir-00000000-x", slow, poor)]
+    assert [answer[:2] for answer in answers] == EXPECTED[name]
+    for status, _, headers in answers:
+        assert headers.get("www-authenticate") == ("Bearer" if status == 401 else None)  # RFC 9110, section 15.5.2
+    assert 1 <= int(answers[2][2]["retry-after"]) <= 60
+    assert 1 <= int(answers[3][2]["retry-after"]) <= 24 * 3600
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_characters_are_counted_once_and_those_of_rejected_requests_never(
+    app: FastAPI, client: TestClient, keys: KeyFile, echo: EchoGenerator, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = _added(app, keys, KeyLimits(characters_per_day=3 * len(TEXT)))
+    headers = {"Authorization": f"Bearer {key}"}
+
+    def used() -> object:
+        return client.get("/v2/usage", headers=headers).json()["character_count"]
+
+    call = CALLS[name]
+    assert call.send(client, key)[0] == 200
+    assert call.send(client, key)[0] == 200  # from the cache
+    assert used() == 2 * len(TEXT)
+    with monkeypatch.context() as patch:
+        patch.setattr(echo, "error", EngineFailed("a defect"))
+        assert replace(call, bypasses_cache=True).send(client, key)[0] == 500
+    with monkeypatch.context() as patch:
+        patch.setattr(echo, "error", QueueFull("full", 1.0))
+        assert replace(call, bypasses_cache=True).send(client, key)[0] == 429
+    assert used() == 2 * len(TEXT)
+    assert call.send(client, key)[0] == 200
+    assert call.send(client, key)[0] in (403, 429, 456)
+    assert used() == 3 * len(TEXT)
+
+
+NATIVE, DEEPL, LIBRETRANSLATE, GOOGLE = "/v1/models", "/v2/usage", "/translate", "/language/translate/v2/languages"
+
+
+@pytest.fixture(scope="module")
+def keyed_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("keys") / "keys.sqlite"
+
+
+@pytest.fixture(scope="module")
+def team_key(keyed_path: Path) -> str:
+    file = KeyFile(keyed_path)
+    _, text = file.add("team", KeyLimits())
+    file.close()
+    return text
+
+
+@pytest.fixture(scope="module")
+def keyed_client(team_key: str, keyed_path: Path, echo_for: EchoFor) -> Iterator[TestClient]:
+    app: FastAPI = create_app(Settings(api_keys=keyed_path), [echo_for("en", "de")])
+    with TestClient(app) as keyed_client:
+        yield keyed_client
+
+
+@pytest.mark.parametrize(
+    ("address", "header", "value", "is_accepted"),
+    [
+        (NATIVE, "Authorization", "Bearer {}", True),
+        (NATIVE, "Authorization", "bearer  {} ", True),
+        (NATIVE, "Authorization", "DeepL-Auth-Key {}", True),
+        (NATIVE, "Authorization", "Basic {}", False),
+        (NATIVE, "Authorization", "Bearer ", False),
+        (NATIVE, "Authorization", "Bearer {}x", False),
+        (NATIVE, "X-Goog-Api-Key", "{}", False),
+        (GOOGLE, "X-Goog-Api-Key", "{}", True),
+    ],
+)
+def test_a_key_in_a_header(
+    keyed_client: TestClient, team_key: str, address: str, header: str, value: str, is_accepted: bool
+) -> None:
+    status = keyed_client.get(address, headers={header: value.format(team_key)}).status_code
+    assert (status not in (400, 401, 403)) == is_accepted, status
+
+
+@pytest.mark.parametrize(
+    ("address", "query", "is_accepted"),
+    [
+        (NATIVE, "api_key", False),
+        (NATIVE, "key", False),
+        (DEEPL, "auth_key", True),
+        (DEEPL, "api_key", False),
+        (GOOGLE, "key", True),
+    ],
+)
+def test_a_key_in_the_query(
+    keyed_client: TestClient, team_key: str, address: str, query: str, is_accepted: bool
+) -> None:
+    assert (keyed_client.get(address, params={query: team_key}).status_code not in (400, 401, 403)) == is_accepted
+    assert keyed_client.get(address, params={query: team_key + "x"}).status_code in (400, 401, 403)
+
+
+@pytest.mark.parametrize(("num_fields", "is_accepted"), [(2000, True), (2001, False)])
+def test_a_key_is_not_looked_for_among_very_many_fields(
+    keyed_client: TestClient, team_key: str, num_fields: int, is_accepted: bool
+) -> None:
+    address = f"{DEEPL}?" + "a=1&" * (num_fields - 1) + f"auth_key={team_key}"
+    assert keyed_client.get(address).status_code == (200 if is_accepted else 403)
+
+
+@pytest.mark.parametrize("address", ["/languages", "/frontend/settings", "/health/live", "/metrics", "/"])
+def test_open_paths_need_no_key(keyed_client: TestClient, address: str) -> None:
+    assert keyed_client.get(address).status_code == 200
+
+
+def test_a_key_that_is_not_in_the_head_may_be_in_the_body_of_its_protocol_only(
+    keyed_client: TestClient, team_key: str
+) -> None:
+    fields = {"q": "Tea.", "source": "en", "target": "de", "api_key": team_key}
+    assert keyed_client.post(LIBRETRANSLATE, json=fields).status_code == 200
+    assert keyed_client.post("/v1/translate", json={"text": "Tea.", "api_key": team_key}).status_code == 401
+    assert keyed_client.get("/v2/usage").status_code == 403, "a request that has no body"

@@ -14,8 +14,10 @@ from server.http.app import create_app
 from server.http.state import ServerState
 from server.interface.errors import QueueFull
 from server.interface.request import FinishReason
+from server.operations.metrics import Metrics
 from server.operations.settings import Settings
-from tests.fakes.echo import EchoGenerator, EchoStatus
+from server.workers.cache import CachedEngineClient
+from tests.fakes.echo import EchoFor, EchoGenerator, EchoStatus
 
 Message = MutableMapping[str, object]
 
@@ -54,10 +56,6 @@ def test_several_texts_keep_their_order_and_empty_ones_come_back_empty(client: T
     assert [translation["text"] for translation in answer.json()["translations"]] == texts
 
 
-def test_no_texts_are_no_translations(client: TestClient) -> None:
-    assert client.post("/v1/translate", json={"text": []}).json()["translations"] == []
-
-
 def test_every_parameter_reaches_the_engine(client: TestClient, echo: EchoGenerator) -> None:
     body = {
         "text": "Tea.",
@@ -87,13 +85,6 @@ def test_without_a_beam_size_the_setting_decides(echo: EchoGenerator) -> None:
     assert echo.batches[0][0].params.beam_size == 2
 
 
-def test_scores_come_only_when_asked_for(client: TestClient) -> None:
-    answer = client.post("/v1/translate", json={"text": "Tea.", "num_hypotheses": 2})
-    [translation] = answer.json()["translations"]
-    assert "score" not in translation
-    assert "score" not in translation["alternatives"][0]
-
-
 def test_answers_say_where_the_time_went(client: TestClient) -> None:
     for body in ({"text": "Tea."}, {"text": 5}):
         timing = client.post("/v1/translate", json=body).headers["Server-Timing"]
@@ -121,36 +112,12 @@ def test_models_are_described(client: TestClient) -> None:
     assert pairs == [{"source": "en", "target": "de", "models": ["echo-en-de"], "pivot": None}]
 
 
-def test_the_documentation_page_loads_nothing_from_another_server(client: TestClient) -> None:
-    page = client.get("/docs").text
-    assert "http://" not in page
-    assert "https://" not in page
-    script, style = page.split('<script src="')[1].split('"')[0], page.split('rel="stylesheet" href="')[1].split('"')[0]
-    assert client.get(f"/{script}").status_code == client.get(f"/{style}").status_code == 200
-
-
 def test_every_operation_documents_its_errors_in_the_error_format(client: TestClient) -> None:
     responses = client.get("/openapi.json").json()["paths"]["/v1/translate"]["post"]["responses"]
     assert set(responses) == {"200", "400", "404", "413", "422", "429", "500", "503", "504"}
     for status, response in responses.items():
         if status != "200":
             assert response["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorResponse")
-
-
-def test_health_is_ok_while_the_engine_moves(client: TestClient, echo: EchoGenerator) -> None:
-    for path in ("/health/live", "/health/ready"):
-        answer = client.get(path)
-        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
-
-
-@pytest.mark.parametrize("running", [0, 1])  # of an engine that is gone nothing is left, not even work
-def test_an_engine_that_is_silent_is_neither_alive_nor_ready(
-    running: int, client: TestClient, echo: EchoGenerator
-) -> None:
-    echo.shown_status = EchoStatus(running=running, heartbeat_age_seconds=31.0)
-    for path in ("/health/live", "/health/ready"):
-        answer = client.get(path)
-        assert (answer.status_code, answer.json()) == (503, {"status": "stuck"})
 
 
 @pytest.mark.parametrize(
@@ -171,12 +138,6 @@ def test_a_draining_server_takes_nothing_new_and_says_so(app: FastAPI, client: T
     assert answer.status_code == 503
     assert answer.json()["error"]["code"] == "draining"
     assert answer.headers["Connection"] == "close"
-
-
-def test_a_server_whose_models_are_not_loaded_is_not_ready(app: FastAPI) -> None:
-    client = TestClient(app)  # not entered: the application has not started
-    assert client.get("/health/ready").json() == {"status": "loading"}
-    assert client.post("/v1/translate", json={"text": "Tea."}).status_code == 503
 
 
 def test_engines_are_closed_with_the_application(app: FastAPI, echo: EchoGenerator) -> None:
@@ -224,16 +185,6 @@ def test_a_request_leaves_one_log_line_without_its_text(client: TestClient, capl
     assert "tea" not in json.dumps({name: str(value) for name, value in fields.items()}).lower()
 
 
-def test_other_origins_are_let_in_only_when_named(echo: EchoGenerator, client: TestClient) -> None:
-    headers = {"Origin": "https://page.example"}
-    assert "access-control-allow-origin" not in client.get("/v1/models", headers=headers).headers
-    with TestClient(create_app(Settings(cors_origins=["https://page.example"]), [echo])) as open_client:
-        allowed = open_client.get("/v1/models", headers=headers).headers["access-control-allow-origin"]
-        assert allowed == "https://page.example"
-        other = open_client.get("/v1/models", headers={"Origin": "https://other.example"}).headers
-        assert "access-control-allow-origin" not in other
-
-
 @pytest.mark.parametrize(("cache_sentences", "decoded", "cached"), [(10, 1.0, 1.0), (0, 2.0, 0.0)])
 def test_a_model_is_opened_behind_a_cache_of_the_size_that_was_set(
     default_bundle: Bundle, cache_sentences: int, decoded: float, cached: float
@@ -245,13 +196,6 @@ def test_a_model_is_opened_behind_a_cache_of_the_size_that_was_set(
     assert first.json() == second.json()
     assert f'kvasir_sentences_total{{outcome="decoded"}} {decoded}\n' in text
     assert f'kvasir_sentences_total{{outcome="cached"}} {cached}\n' in text
-
-
-def test_two_applications_do_not_share_their_metrics(echo: EchoGenerator, echo_bundle: Bundle) -> None:
-    with TestClient(create_app(Settings(), [echo])) as one:
-        one.post("/v1/translate", json={"text": "Tea."})
-        with TestClient(create_app(Settings(), [EchoGenerator(echo_bundle)])) as other:
-            assert 'kvasir_requests_total{endpoint="/v1/translate"' not in other.get("/metrics").text
 
 
 def test_a_client_that_goes_away_takes_its_work_along(app: FastAPI, echo: EchoGenerator) -> None:
@@ -292,3 +236,77 @@ def test_a_client_that_goes_away_takes_its_work_along(app: FastAPI, echo: EchoGe
     exposition = _server(app).metrics.exposition().decode()
     assert 'kvasir_requests_total{endpoint="/v1/translate",outcome="cancelled",status="499"} 1.0' in exposition
     assert _server(app).num_in_flight == 0
+
+
+@pytest.fixture
+def two_engines(echo_for: EchoFor) -> list[EchoGenerator]:
+    return [echo_for("en", "de"), echo_for("de", "en")]
+
+
+@pytest.fixture
+def two_app(two_engines: list[EchoGenerator]) -> FastAPI:
+    return create_app(Settings(heartbeat_limit_seconds=30), two_engines)
+
+
+def _health(client: TestClient) -> tuple[str, str]:
+    """Return the states of liveness and readiness; those other than "ok" must have the status 503."""
+    answers = [client.get(path) for path in ("/health/live", "/health/ready")]
+    states = [str(answer.json()["status"]) for answer in answers]
+    assert [answer.status_code for answer in answers] == [200 if state == "ok" else 503 for state in states]
+    assert [client.head(path).status_code for path in ("/health/live", "/health/ready")] == [
+        answer.status_code for answer in answers
+    ]
+    return states[0], states[1]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (EchoStatus(), ("ok", "ok")),
+        (EchoStatus(heartbeat_age_seconds=30), ("ok", "ok")),
+        (EchoStatus(heartbeat_age_seconds=30.1), ("stuck", "stuck")),
+        (EchoStatus(draining=True), ("ok", "draining")),
+        (EchoStatus(has_engine=False), ("ok", "no_engine")),
+    ],
+)
+def test_one_engine_is_enough_to_fail_a_probe(
+    two_app: FastAPI, two_engines: list[EchoGenerator], status: EchoStatus, expected: tuple[str, str]
+) -> None:
+    with TestClient(two_app) as client:
+        two_engines[1].shown_status = status
+        assert _health(client) == expected
+
+
+def test_the_same_text_twice_over_http_is_decoded_once_and_the_metrics_say_so(echo_bundle: Bundle) -> None:
+    metrics = Metrics()
+    echo = EchoGenerator(echo_bundle)
+    generator = CachedEngineClient(echo, 100, metrics)
+    with TestClient(create_app(Settings(), [generator], metrics)) as client:
+        body = {"text": "Good morning. Tea. Good morning."}
+        first, second = (client.post("/v1/translate", json=body) for _ in range(2))
+        exposition = client.get("/metrics").text
+    assert first.status_code == second.status_code == 200
+    assert first.json() == second.json()
+    for outcome, count in {"decoded": 2.0, "coalesced": 1.0, "cached": 3.0}.items():
+        assert f'kvasir_sentences_total{{outcome="{outcome}"}} {count}\n' in exposition
+    assert "kvasir_cached_sentences 2.0\n" in exposition
+    assert len(echo.batches) == 1
+    assert echo.is_closed
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/v1/translate", {"text": "Tea."}), ("/translate", {"q": "Tea.", "source": "en", "target": "de"})],
+)
+def test_with_cache_control_no_cache_a_text_is_decoded_anew(
+    echo_bundle: Bundle, path: str, body: dict[str, str]
+) -> None:
+    metrics = Metrics()
+    echo = EchoGenerator(echo_bundle)
+    with TestClient(create_app(Settings(), [CachedEngineClient(echo, 100, metrics)], metrics)) as client:
+        answers = [
+            client.post(path, json=body, headers=headers)
+            for headers in ({}, {"Cache-Control": "max-age=0, No-Cache"}, {"Cache-Control": "max-age=60"})
+        ]
+    assert [answer.status_code for answer in answers] == [200] * 3
+    assert len(echo.batches) == 2

@@ -142,15 +142,6 @@ async def test_a_head_that_grows_beyond_its_limit_is_rejected(size: int, num_byt
         assert client.is_closed == bool(statuses)
 
 
-@in_event_loop
-async def test_many_requests_with_long_heads_are_answered() -> None:
-    client = _Client()
-    for _ in range(5):
-        await client.send(*_pieces(POST + b"X: " + b"a" * 60_000 + b"\r\nContent-Length: 5\r\n\r\nhello", 7000))
-    assert client.statuses == [200] * 5
-    assert client.bodies == [b"hello"] * 5
-
-
 @pytest.mark.parametrize("size", [64, 4000])
 @in_event_loop
 async def test_small_chunks_are_a_body_and_their_extensions_are_limited(size: int) -> None:
@@ -209,24 +200,6 @@ async def test_the_time_for_a_body_grows_with_what_is_received(num_bytes: int, s
 
 
 @in_event_loop
-async def test_a_damaged_request_behind_another_ends_the_connection_after_its_response() -> None:
-    client = _Client()
-    client.may_answer.clear()
-    await client.send(GET, b"no request\r\n\r\n")
-    assert (client.statuses, client.is_closed) == ([], False)
-    client.may_answer.set()
-    await client.send()
-    assert (client.responses, client.is_closed) == ([(200, "ok")], True)
-
-
-@in_event_loop
-async def test_a_connection_opened_in_advance_is_closed_without_a_response() -> None:
-    client = _Client()
-    client.loop.advance(10.5)
-    assert (client.responses, client.is_closed) == ([], True)
-
-
-@in_event_loop
 async def test_time_in_which_the_server_does_not_read_is_not_the_clients() -> None:
     client = _Client()
     await client.send(POST + b"Content-Length: 100\r\n\r\n")
@@ -255,31 +228,6 @@ async def test_a_response_that_makes_no_progress_ends_the_connection() -> None:
     client.loop.advance(1.5)
     assert client.transport.abort.called
     assert b"kvasir_connections_aborted_total 1.0" in client.metrics.exposition()
-
-
-@in_event_loop
-async def test_a_response_that_is_read_ends_no_connection() -> None:
-    client = _Client()
-    client.may_answer.clear()
-    client.unsent = 300
-    await client.send(GET)
-    client.connection.pause_writing()
-    client.unsent = 0
-    client.loop.advance(1000)
-    assert not client.is_closed
-    client.connection.connection_lost(None)
-
-
-@in_event_loop
-async def test_the_rest_of_a_last_response_must_be_read() -> None:
-    client = _Client()
-    client.unsent = 300
-    await client.send(GET.replace(b"Host", b"Connection: close\r\nHost"))
-    assert (client.statuses, client.transport.abort.called) == ([200], False)
-    client.loop.advance(19.7)
-    assert not client.transport.abort.called
-    client.loop.advance(1)
-    assert client.transport.abort.called
 
 
 @in_event_loop

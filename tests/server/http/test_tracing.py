@@ -79,29 +79,6 @@ def test_an_invalid_header_begins_a_trace_of_its_own(echo: EchoGenerator, header
     assert int(flags, 16) & 1, "sampled"
 
 
-def test_the_environment_names_the_service(echo: EchoGenerator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_SERVICE_NAME", "translations")
-    collector, _ = _traced(echo, 1.0, {})
-    assert collector.services == {"translations"}
-
-
-def test_probes_and_scrapes_have_no_span(echo: EchoGenerator) -> None:
-    with collecting() as collector:
-        with TestClient(create_app(Settings(trace_endpoint=collector.url), [echo])) as client:
-            for path in ("/health/live", "/health/ready", "/metrics", "/v1/models"):
-                assert ("traceparent" in client.get(path).headers) == (path == "/v1/models")
-        assert [span.name for span in collector.spans] == ["GET /v1/models"]
-
-
-def test_a_request_that_fails_is_an_error_span(echo: EchoGenerator) -> None:
-    echo.error = RuntimeError("out of luck")
-    with collecting() as collector:
-        with TestClient(create_app(Settings(trace_endpoint=collector.url), [echo])) as client:
-            assert client.post("/v1/translate", json=_BODY).status_code == 500
-        [span] = collector.spans
-        assert span.status.code == span.status.STATUS_CODE_ERROR
-
-
 def test_a_request_that_expires_in_the_engine_has_phases_until_its_deadline(echo: EchoGenerator) -> None:
     echo.gate = asyncio.Event()
     body = {**_BODY, "text": "<b>Good</b> morning.", "format": "html", "timeout_seconds": 0.2}
@@ -139,16 +116,6 @@ def test_a_document_is_a_span_below_its_upload_with_its_phases(echo: EchoGenerat
     assert path.rsplit("/", 1)[1] not in str(collector.spans), "the id gives access to the document"
 
 
-def test_a_document_of_a_request_that_is_not_traced_has_no_span(echo: EchoGenerator) -> None:
-    with _traced_client(echo) as (collector, client):
-        fields, files = {"source": "en", "target": "de"}, {"file": ("a.txt", b"Tea.")}
-        headers = {"traceparent": f"00-{_TRACE}-{_PARENT}-00"}
-        path = client.post("/v1/documents", data=fields, files=files, headers=headers).headers["Location"]
-        while client.get(path).json()["status"] != "done":
-            pass
-    assert "document" not in [span.name for span in collector.spans]
-
-
 def test_a_latency_has_its_trace_as_exemplar_for_scrapers_that_accept_it(echo: EchoGenerator) -> None:
     with collecting() as collector, TestClient(create_app(Settings(trace_endpoint=collector.url), [echo])) as client:
         client.post("/v1/translate", json=_BODY, headers=_HEADERS)
@@ -162,11 +129,6 @@ def test_a_latency_has_its_trace_as_exemplar_for_scrapers_that_accept_it(echo: E
         ]
         assert {"trace_id": _TRACE} in exemplars
         assert "trace_id" not in client.get("/metrics").text
-
-
-def test_a_collector_that_is_down_loses_no_request(echo: EchoGenerator) -> None:
-    with TestClient(create_app(Settings(trace_endpoint="http://127.0.0.1:9/v1/traces"), [echo])) as client:
-        assert client.post("/v1/translate", json=_BODY).status_code == 200
 
 
 def test_without_an_endpoint_the_sdk_is_not_imported() -> None:

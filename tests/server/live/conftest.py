@@ -8,8 +8,8 @@ import pytest
 
 from bundle.loading import Bundle
 from server.interface.request import Completion, Request
-from server.live.decoding import LiveModel
-from server.live.growing_text import GrowingText, LiveSentence, Update
+from server.live.decoding import LiveModel, LiveSentence
+from server.live.growing_text import GrowingText, Update
 from server.live.session import LiveOptions, LiveSession
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
@@ -45,9 +45,9 @@ class Told:
     async def translate(self, text: GrowingText, model: LiveModel) -> Update:
         """Decode all open sentences of a text, and commit what may be."""
         then, sentences = text.text, text.sentences(model)
-        requests = {each: model.request(each.text, each.prefix) for each in sentences if each.has_words}
+        requests = {each: model.request(each) for each in sentences if each.reading.has_words}
         completions = await self.decoded(requests)
-        decoded = {each: model.decoded(each.text, done) for each, done in completions.items()}
+        decoded = {each: model.decoded(each.reading, done) for each, done in completions.items()}
         return text.take([(each, decoded.get(each)) for each in sentences], then)
 
     async def decoded(self, requests: Mapping[LiveSentence, Request]) -> dict[LiveSentence, Completion]:

@@ -110,9 +110,9 @@ def test_words_that_changed_while_a_sentence_was_decoded_count_as_unknown(told: 
         text, model = _text(told, frame=0), told.model()
         text.append("My sister has bought a new red car and")
         then, sentences = text.text, text.sentences(model)
-        [completion] = (await told.decoded({each: model.request(each.text, ()) for each in sentences})).values()
+        [completion] = (await told.decoded({each: model.request(each) for each in sentences})).values()
         text.replace_from(19, "sold her house.")
-        return _committed(text.take([(sentences[0], model.decoded(sentences[0].text, completion))], then))
+        return _committed(text.take([(sentences[0], model.decoded(sentences[0].reading, completion))], then))
 
     assert asyncio.run(revised()).strip() in ("", "Meine", "Meine Schwester", "Meine Schwester hat")
 

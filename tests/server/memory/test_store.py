@@ -3,6 +3,7 @@
 import random
 import sqlite3
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -26,6 +27,12 @@ def test_an_equal_sentence_is_found_whatever_its_numbers_and_spaces(store: Memor
     assert _find(store, memory, "Press  12 times. ") == (100, "12-mal drücken.")
     assert _find(store, memory, "Stop!") == (100, "Halt!")
     assert _find(store, memory, "Go!") is None
+
+
+def test_a_translation_has_no_white_space_that_the_sentence_lacks(store: MemoryStore) -> None:
+    memory = _filled(store, ("a line\nbreak", "\n ein Zeilen-\n  umbruch "))
+    assert _find(store, memory, "a line break") == (100, "ein Zeilen- umbruch")
+    assert _find(store, memory, "a line\nbreak") == (100, "ein Zeilen-\n  umbruch")
 
 
 def test_of_equal_sentences_the_one_with_the_same_numbers_wins(store: MemoryStore) -> None:
@@ -96,12 +103,19 @@ def test_a_key_sees_its_own_memories_those_shared_with_it_and_those_of_nobody(st
     assert store.memory("c", foreign.id).num_segments == 1
 
 
-def test_a_memory_used_by_default_is_so_for_those_who_see_it(store: MemoryStore) -> None:
+def test_each_key_decides_which_memories_it_uses_by_default(store: MemoryStore) -> None:
     memory = _filled(store, ("Stop!", "Halt!"), owner="a")
     assert store.chosen("a", None) == ()
-    store.change("a", memory.id, is_default=True)
+    assert store.change("a", memory.id, is_default=True, shared_with=[EVERYONE]).is_default
     assert [each.id for each in store.chosen("a", None)] == [memory.id]
     assert store.chosen("b", None) == ()
+    assert not store.memory("b", memory.id).is_default
+    assert store.change("b", memory.id, is_default=True).is_default
+    assert [each.id for each in store.chosen("b", None)] == [memory.id]
+    store.change("a", memory.id, shared_with=[], is_default=False)
+    assert store.chosen("a", None) == store.chosen("b", None) == ()
+    with pytest.raises(NotFound):
+        store.change("b", memory.id, is_default=True)
 
 
 def test_beyond_a_quota_nothing_is_stored(tmp_path: Path) -> None:
@@ -127,13 +141,35 @@ def test_a_full_disk_leaves_the_file_whole(store: MemoryStore) -> None:
     memory = _filled(store, ("Stop!", "Halt!"))
     with store.transaction() as database:
         [pages] = database.execute("PRAGMA page_count").fetchone()
-    store._database.execute(f"PRAGMA max_page_count = {pages}")
+        database.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(StorageFull):
         store.put("", memory.id, [Pair(f"word {'x' * 99} {number}", "de", "y" * 5000) for number in range(100)])
-    store._database.execute("PRAGMA max_page_count = 1000000")
+    with store.transaction() as database:
+        database.execute("PRAGMA max_page_count = 1000000")
     assert _find(store, memory, "Stop!") == (100, "Halt!")
     store.put("", memory.id, [Pair("Go!", "de", "Los!")])
     assert store.memory("", memory.id).num_segments == 2
+
+
+def test_a_deleted_memory_is_gone_at_once_and_its_space_is_freed_while_others_write(store: MemoryStore) -> None:
+    kept = _filled(store, ("Stop!", "Halt!"))
+    memory = _filled(store, *((f"word {number} of {chr(97 + number % 26)}", "x") for number in range(10_000)))
+    store.delete("", memory.id)
+    assert [each.id for each in store.memories("", 0, 10)[0]] == [kept.id]
+    other = MemoryStore(store.path)
+    purging = Thread(target=other.purge)
+    purging.start()
+    numbers: list[int] = []
+    while purging.is_alive():
+        store.put("", kept.id, [Pair(f"Go {len(numbers)} now!", "de", "Los!")])
+        numbers.append(store.reader.execute("SELECT count(*) FROM segments WHERE memory = 2").fetchone()[0])
+    assert any(0 < number < 10_000 for number in numbers)  # not all at once
+    assert not store.has_deleted
+    assert store.reader.execute("SELECT count(*) FROM segments WHERE memory = 2").fetchone() == (0,)
+    assert _find(store, kept, "Stop!") == (100, "Halt!")
+    with store.transaction() as database:
+        database.execute("INSERT INTO word_index (word_index) VALUES ('integrity-check')")
+    other.close()
 
 
 def test_a_copy_of_a_file_in_use_is_whole(store: MemoryStore, tmp_path: Path) -> None:
@@ -142,8 +178,12 @@ def test_a_copy_of_a_file_in_use_is_whole(store: MemoryStore, tmp_path: Path) ->
     store.delete("", memory.id)
     copied = MemoryStore(tmp_path / "copy")
     assert _find(copied, copied.memory("", memory.id), "Stop!") == (100, "Halt!")
+    assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o600
     with pytest.raises(ValueError, match="cannot be copied"):
         backup(tmp_path / "missing", tmp_path / "other")
+    with pytest.raises(ValueError, match="the file itself"):
+        backup(store.path, store.path)
+    assert sorted(path.name for path in tmp_path.glob("c*")) == ["copy", "copy-shm", "copy-wal"]
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:

@@ -1,8 +1,13 @@
+from collections import Counter
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from bundle.loading import Bundle
 from server.interface.request import FinishReason
-from server.operations.metrics import Metrics
-from server.text.protection.masked_sentence import Means
+from server.operations.metrics import Activity, LeanHistogram, Metrics
+from server.text.protection.masked_sentence import Strategy
 from server.text.spans import SpanKind
 from server.translation.types import KeepReason, Phases, SentenceQuality, TokenCounts, Translation, TranslationResult
 from tests.fakes.echo import EchoGenerator, EchoStatus
@@ -26,7 +31,7 @@ def test_what_was_protected_kept_checked_and_doubtful_is_counted() -> None:
         Phases(0.5),
         TokenCounts({}, {}),
         num_splits=1,
-        kept_spans={(SpanKind.ADDRESS, Means.AS_IS): 3},
+        kept_spans={(SpanKind.ADDRESS, Strategy.AS_IS): 3},
         kept_sentences={KeepReason.NO_WORDS: 2},
         outcomes={"repaired": 4, "numbers_differ": 1},
     )
@@ -41,39 +46,14 @@ def test_what_was_protected_kept_checked_and_doubtful_is_counted() -> None:
     assert _samples(metrics, "kvasir_queue_seconds_count") == {(): 0}, "no sentence was decoded"
 
 
-def test_documents_streams_caches_and_connections_are_counted() -> None:
+def test_gauges_are_read_off_all_engines_at_the_scrape(echo: EchoGenerator, echo_bundle: Bundle) -> None:
+    other = EchoGenerator(echo_bundle)
     metrics = Metrics()
-    metrics.document_finished(".docx", "done")
-    metrics.stream_first_seconds.observe(0.5)
-    metrics.stream_gap_seconds.observe(0.25)
-    metrics.stream_gap_seconds.observe(0.25)
-    metrics.sentences("cached", 3)
-    metrics.sentences("decoded", 2)
-    metrics.sentences("cached", 1)
-    metrics.cache_grew(3, 300)
-    metrics.cache_grew(-1, -100)
-    metrics.aborted_connections.inc()
-    metrics.loop_lag_seconds.observe(0.125)
-    assert _samples(metrics, "kvasir_documents_total") == {("docx", "done"): 1}
-    assert _samples(metrics, "kvasir_stream_first_event_seconds_sum") == {(): 0.5}
-    assert _samples(metrics, "kvasir_stream_event_gap_seconds_sum") == {(): 0.5}
-    assert _samples(metrics, "kvasir_sentences_total") == {("cached",): 4, ("decoded",): 2, ("coalesced",): 0}
-    assert _samples(metrics, "kvasir_cached_sentences") == {(): 2}
-    assert _samples(metrics, "kvasir_cached_bytes") == {(): 200}
-    assert _samples(metrics, "kvasir_connections_aborted_total") == {(): 1}
-    assert _samples(metrics, "kvasir_event_loop_lag_seconds_sum") == {(): 0.125}
-
-
-def test_requests_are_counted_by_route_status_and_outcome() -> None:
-    metrics = Metrics()
-    for status, outcome in ((200, "ok"), (200, "ok"), (429, "rejected")):
-        metrics.answered("/v1/translate", status, outcome, 0.5, "0af7651916cd43dd8448eb211c80319c")
-    assert _samples(metrics, "kvasir_requests_total") == {
-        ("/v1/translate", "ok", "200"): 2,
-        ("/v1/translate", "rejected", "429"): 1,
-    }
-    assert _samples(metrics, "kvasir_request_seconds_sum") == {("/v1/translate",): 1.5}
-    assert b'trace_id="0af7651916cd43dd8448eb211c80319c"' in metrics.open_metrics()
+    metrics.watch([echo, other])
+    echo.shown_status = EchoStatus(waiting=2, running=3, unfinished=45, rows_in_use=12, rows=64)
+    other.shown_status = EchoStatus(waiting=1, running=1, unfinished=2, rows_in_use=4, rows=64)
+    names = ("requests_waiting", "requests_running", "sentences_waiting", "rows_in_use_ratio")
+    assert [_samples(metrics, f"kvasir_{name}")[()] for name in names] == [3, 4, 43, 0.125]
 
 
 def test_gauges_never_fall_below_zero_and_need_no_rows(echo: EchoGenerator) -> None:
@@ -88,3 +68,41 @@ def test_gauges_never_fall_below_zero_and_need_no_rows(echo: EchoGenerator) -> N
     assert list(_samples(metrics, "kvasir_model_info").values()) == [1]
     metrics.models_served([], "cpu")
     assert _samples(metrics, "kvasir_model_info") == {}
+
+
+_BOUNDS = (1, 4, 16)
+_VALUES = [0, 1, 1, 2, 4, 5, 16, 17, 400]
+
+
+def _all_samples(registry: CollectorRegistry) -> Mapping[tuple[str, str], float]:
+    return {
+        (sample.name, sample.labels.get("le", "")): sample.value
+        for family in text_string_to_metric_families(generate_latest(registry).decode())
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    }
+
+
+def test_counts_make_the_same_samples_as_single_observations() -> None:
+    own, library = CollectorRegistry(), CollectorRegistry()
+    histogram = LeanHistogram("tokens", "Tokens.", _BOUNDS, own)
+    histogram.observe_all(Counter(_VALUES[:3]))
+    for value in _VALUES[3:]:
+        histogram.observe(value)
+    theirs = Histogram("tokens", "Tokens.", buckets=_BOUNDS, registry=library)
+    for value in _VALUES:
+        theirs.observe(value)
+    assert _all_samples(own) == _all_samples(library)
+
+
+RESULT = TranslationResult([], Phases(), TokenCounts.of([(3, 4), (5, 6)]), num_splits=0)
+
+
+def test_names_of_models_are_bounded_and_known_ones_are_still_counted() -> None:
+    activity = Activity()
+    for number in range(1010):
+        activity.count(str(number), None, 1, RESULT, is_rejected=False)
+    activity.count("0", None, 1, RESULT, is_rejected=False)
+    activity.count("1009", None, 1, RESULT, is_rejected=False)
+    assert len(activity.models) == 1000
+    assert activity.models["0"].requests == 2

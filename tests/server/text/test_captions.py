@@ -33,12 +33,21 @@ def _divided(text: str, *captions: Caption, language: str = "en") -> list[str]:
         ("We go home.|", "en", ["We go", "home."]),
         ("We go home.", "en", ["We go", "home."]),
         ("|We| go home.", "en", ["We go", "home."]),
-        ("Home.", "en", ["Home.", "Home."]),
+        ("Home.", "en", ["Ho-", "me."]),
+        ("Unabhängigkeit", "de", ["Unabhän-", "gigkeit"]),
+        ("हिन्दी", "hi", ["हि", "न्दी"]),
+        ("A", "en", ["A", "A"]),
         ("—", "en", ["—", "—"]),
     ],
 )
 def test_a_cut_moves_to_a_better_place_near_by(text: str, language: str, expected: list[str]) -> None:
     assert _divided(text, UNTIMED, UNTIMED, language=language) == expected
+
+
+def test_the_longest_words_are_divided_where_there_are_fewer_than_captions() -> None:
+    assert _divided("Good morning.", *[UNTIMED] * 4) == ["Go-", "od", "morn-", "ing."]
+    assert _divided("Go |on", *[UNTIMED] * 3) == ["G-", "o", "on"]
+    assert _divided("他们走", *[UNTIMED] * 3) == ["他们"[:1], "们", "走"]
 
 
 def test_words_move_to_a_caption_with_time_to_read_them() -> None:

@@ -124,6 +124,24 @@ def test_the_words_of_a_number_stand_for_it(data: st.DataObject, language: str) 
     assert compare(" ".join(form), f"qq {value} qq", language, "en") == NOTHING
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("zh 人口从120万增长到475万。", "ar نما عدد السكان من 1.2 مليون إلى 4.75 مليون."),
+        ("ja 彼は1299.99ユーロを払った。", "fi Hän maksoi 1 299,99 euroa."),
+        ("ru Компания заработала 3,4 млрд долларов.", "es La empresa ganó 3400 millones de dólares."),
+        ("fi Hän syntyi 1800-luvulla.", "ar وُلد في القرن التاسع عشر."),
+        ("tr 48 saatte yüz binden fazla kişi imzaladı.", "en Over 100,000 people signed within 48 hours."),
+        ("en They are in the last 16 within two weeks.", "de Binnen 14 Tagen sind sie im Achtelfinale."),
+        ("zh 公交车8点45分出发。", "de Der Bus fährt um Viertel vor neun."),
+    ],
+)
+def test_what_translators_write_is_not_named(old: str, new: str) -> None:
+    (source, text), (target, translation) = old.split(" ", 1), new.split(" ", 1)
+    assert compare(text, translation, source, target) == NOTHING
+    assert compare(translation, text, target, source) == NOTHING
+
+
 @given(st.integers(13, 999), st.sampled_from([3, 6, 9]), languages)
 def test_a_power_of_ten_from_a_thousand_may_be_a_word(value: int, power: int, language: str) -> None:
     assert compare(f"qq {value * 10**power} qq", f"qq {value} zz qq", language, language) == NOTHING

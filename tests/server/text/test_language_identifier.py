@@ -40,8 +40,8 @@ def test_the_likelihoods_among_two_labels_are_in_proportion_to_those_among_all()
 
 def test_short_texts_are_compared_alone_as_in_company() -> None:
     identifier = load_identifier()
-    together = identifier.may_be(_TEXTS, "de", "en").tolist()
-    assert together == [identifier.may_be([text], "de", "en").tolist()[0] for text in _TEXTS]
+    together = identifier.may_be(_TEXTS, "de", "en")
+    assert together == [identifier.may_be([text], "de", "en")[0] for text in _TEXTS]
     assert together[:3] == [False, True, True]
 
 

@@ -1,7 +1,10 @@
 import pytest
+import regex
 from babel import Locale
+from babel.core import get_global
 
-from server.text.language_tags import match_language, means_detection, primary_language
+from server.text import language_tags
+from server.text.language_tags import match_language, means_detection, primary_language, scripts_of
 
 SERVED = ["en", "he", "jv", "fil", "nb", "zh", "zh-Hant", "pt", "pt-BR", "de"]
 
@@ -69,6 +72,11 @@ def test_one_script_serves_where_the_other_is_missing() -> None:
         ("zh-HK", "zh-Hant", ["zh", "zh-CN"]),
         ("sr-Latn-RS", "sr", ["sr-Cyrl"]),
         ("pt-PT", "pt-BR", []),
+        ("fr-BE", "fr-FR", ["fr-CA"]),
+        ("sr", "sr-Cyrl", ["sr-Latn"]),
+        ("sh", "sr-Latn", ["sr-Cyrl", "hr"]),
+        ("ps", "pbt_Arab", ["pes_Arab"]),
+        ("quy", "qu", ["ay"]),
     ],
 )
 def test_the_nearest_language_is_found_whatever_the_order(tag: str, language: str, others: list[str]) -> None:
@@ -89,3 +97,21 @@ def test_a_code_of_a_language_is_never_read_as_the_name_of_another() -> None:
 def test_clients_request_detection_in_several_ways() -> None:
     assert all(means_detection(tag) for tag in (None, "", " ", "auto", "AUTO", "auto-detect", "und"))
     assert not any(means_detection(tag) for tag in ("en", "automatic", "a"))
+
+
+def test_scripts_of_languages_have_names_that_patterns_know() -> None:
+    languages = {str(key).partition("_")[0] for key in get_global("likely_subtags")}
+    scripts = frozenset().union(*map(scripts_of, languages))
+    assert len(scripts) > 100
+    assert all(regex.compile(rf"\p{{{script}}}") for script in scripts)
+
+
+def test_a_language_has_all_its_scripts() -> None:
+    assert scripts_of("zh-TW") >= {"Hani"}
+    assert scripts_of("srp_Cyrl") == scripts_of("sh") == {"Cyrl", "Latn"}
+    assert scripts_of("Japanese") == {"Hani", "Hira", "Kana"}
+    assert scripts_of("nonsense") == frozenset()
+
+
+def test_no_name_of_a_language_looks_like_a_code() -> None:
+    assert not [name for name in language_tags._tags_of_names() if language_tags._CODE.match(name)]

@@ -51,15 +51,18 @@ def test_each_notation_is_found_wherever_it_stands(span: str, frame: str) -> Non
             SpanKind.PLACEHOLDER,
             "{name} ${name} %{name} #{name} %name% %(name)s %s %NAME% $name [[name]] __name__ %L1 %%",
         ),
-        (SpanKind.PLACEHOLDER, ":name :user_name @:key $(date) {{name}} <name> </name> {n,plural,one{#}other{##}} %@"),
-        (SpanKind.CODE, "`x` ``x`` `a=b;`"),
+        (SpanKind.PLACEHOLDER, ":name :id @:key %1 $(date) {{name}} <name> </name> {n,plural,one{#}other{##}} %@"),
+        (SpanKind.CODE, r"`x` ``x`` `a=b;` \alpha{x} \d+ [a-z]+ $x^2$ \u00e9"),
         (SpanKind.ENTITY, "&amp; &#10; &#xa;"),
         (
             SpanKind.PATH,
-            r"/usr/lib/python ./a/b ../a/b ~/a/b c:\temp \\a\b src/main/java docs/readme.md data.tar.gz a-b.c",
+            r"/usr/lib/python ./a/b ~/.a/b c:\temp d:/a \\a\b src/main/java docs/readme.md data.tar.gz /tmp *.txt .env",
         ),
-        (SpanKind.NAME, "@name #topic #Größe"),
-        (SpanKind.IDENTIFIER, "--force max_length X200 AB-1234 mp3 4K v2 1.2.3-rc1 INV-2024-001 C++ .NET x²"),
+        (SpanKind.NAME, "@name #topic #Größe owner/name#12"),
+        (
+            SpanKind.IDENTIFIER,
+            "--force max_length X200 AB-1234 mp3 4K v2 1.2.3-rc1 INV-2024-001 C++ .NET x² a::b() 1e-9 a=b x==1.2 10^6",
+        ),
         (SpanKind.SYMBOL, ":) ;-) 🎉 👩‍💻 🇩🇪 ❤️ 1️⃣"),
     ],
 )
@@ -83,7 +86,8 @@ def test_each_kind_of_span_is_found(kind: SpanKind, samples: str) -> None:
         "В 1990-х гг. цена была 1 000 руб. (50 %), т. е. «дорого» — № 5.",
         "في ٢٢ نوفمبر ٢٠٢٦ كان ٥٠٪ من الناس هنا؛ أليس كذلك؟",
         "१९९० में ५० प्रतिशत लोग यहाँ थे। क्या?",
-        "ราคา 1,000 บาท ฯลฯ ๕๐%",
+        "ราคา 1,000 บาท ฯลฯ ๕๐% 840 กม./ชม.",
+        "Fiyatlar %17 arttı, %5'i kaldı; 1.250.000 kişi, 4.294.967.295; 10.30.15; 1.2.24, 2024-05-03; word(s), (?!)",
     ],
 )
 def test_words_numbers_dates_and_signs_are_not_spans(text: str) -> None:
@@ -109,6 +113,11 @@ def test_no_model_reads_a_character_that_its_vocabulary_lacks(text: str) -> None
 
 def test_a_span_with_an_unknown_character_is_not_read() -> None:
     assert [each.kind for each in find_spans("see {имя} or {name}", LATIN)] == [SpanKind.UNKNOWN, SpanKind.PLACEHOLDER]
+
+
+def test_the_other_half_of_a_compound_is_not_part_of_a_span() -> None:
+    for word in ("@media-Regel", "#IoT-Gerät", "4x4-es", "::before-Element", "2.4.1-es", "v1.2-ben"):
+        assert _found(f"a {word} b") == [word.partition("-")[0]]
 
 
 def test_spans_that_touch_are_all_found() -> None:

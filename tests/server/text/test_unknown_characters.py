@@ -1,6 +1,6 @@
 import pytest
 
-from server.text.unknown_characters import UnknownCharacters
+from server.text.unknown_characters import UnknownCharacters, readable
 
 _LETTERS = UnknownCharacters("abcfi '\"-.€")
 
@@ -36,6 +36,15 @@ def test_plainer_forms_are_those_that_the_vocabulary_has() -> None:
     assert UnknownCharacters("ab").is_lost("“")
 
 
+def test_a_sign_that_the_model_loses_is_unknown() -> None:
+    letters = UnknownCharacters("abTM€", lost="€™−")
+    assert not letters.all_known("a€")
+    assert letters.is_lost("€")
+    assert letters.is_lost("™")  # although both letters of its NFKC are known
+    assert letters.all_known("abTM")
+    assert UnknownCharacters("a-−", lost="−").with_plainer_forms("a−a") == "a-a"
+
+
 def test_a_text_is_known_if_all_its_characters_are() -> None:
     assert _LETTERS.all_known("abc \u00a0fi")
     assert not _LETTERS.all_known("abz")
@@ -45,3 +54,21 @@ def test_answers_about_many_characters_are_forgotten() -> None:
     characters = [chr(0x4E00 + offset) for offset in range(10_500)]
     assert not any(map(_LETTERS.is_known, characters))
     assert len(_LETTERS._answers) <= 10_001
+
+
+@pytest.mark.parametrize(
+    ("languages", "is_read", "is_not"),
+    [
+        (("en", "de"), "abcäß'\u0301", "дα你あ글م"),
+        (("eng_Latn", "rus_Cyrl"), "abcд", "α你"),
+        (("en", "ja"), "abcあア你", "д글"),
+        (("zh_Hant", "ko"), "abc你글", "あд"),
+        (("sr", "en"), "abcд", "α"),
+        (("en", "tlh"), "abcдα你あ글م", ""),  # of a language that is not known, any script may be
+        ((), "abcдα你", ""),
+    ],
+)
+def test_letters_of_scripts_that_no_language_of_the_model_has_are_not_read(
+    languages: tuple[str, ...], is_read: str, is_not: str
+) -> None:
+    assert readable(f"{is_read}{is_not}", languages) == set(is_read)

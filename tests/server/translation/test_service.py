@@ -10,7 +10,7 @@ from server.interface.errors import InvalidRequest, QueueFull, TextTooLong, Unsu
 from server.interface.request import FinishReason
 from server.text.glossary import Glossary
 from server.text.language_detection import Detection, Detector
-from server.text.protection.masked_sentence import Means
+from server.text.protection.masked_sentence import Strategy
 from server.text.spans import SpanKind
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation.limits import TranslationLimits
@@ -252,7 +252,7 @@ def test_a_server_with_one_direction_leaves_texts_in_its_target_language(echo_fo
 def _result(*texts: str, times: tuple[float, float, float, float, float], seed: int | None = None) -> TranslationResult:
     translations = [Translation(text, 3, 4, FinishReason.STOP, -0.5) for text in texts]
     counts = TokenCounts.of([(3, 4)] * len(texts))
-    kept = {(SpanKind.ADDRESS, Means.AS_IS): 2}
+    kept = {(SpanKind.ADDRESS, Strategy.AS_IS): 2}
     return TranslationResult(
         translations, Phases(*times), counts, len(texts), seed, kept, {KeepReason.NO_WORDS: 1}, {"repaired": 1}
     )
@@ -268,7 +268,7 @@ def test_results_are_merged_in_the_order_of_the_texts() -> None:
     assert merged.phases == Phases(5, 2, 4, 4, 9)  # at the same time
     assert merged.sentence_tokens == TokenCounts({3: 3}, {4: 3})
     assert (merged.num_splits, merged.seed) == (3, 7)
-    assert merged.kept_spans == {(SpanKind.ADDRESS, Means.AS_IS): 4}
+    assert merged.kept_spans == {(SpanKind.ADDRESS, Strategy.AS_IS): 4}
     assert merged.kept_sentences == {KeepReason.NO_WORDS: 2}
     assert merged.outcomes == {"repaired": 2}
 

@@ -16,7 +16,7 @@ from server.translation.submission import (
     num_tokens,
     sentence_tokens,
 )
-from server.translation.types import Phases, TokenCounts, one_after_the_other
+from server.translation.types import Phases, TokenCounts
 from tests.fakes.engine import FakeClock
 
 STOPPED = Hypothesis([5, 6], -1.0, -0.5, FinishReason.STOP)
@@ -147,8 +147,8 @@ def test_a_request_without_an_answer_is_an_error(
 
 def test_the_first_token_is_that_of_the_first_round_with_one() -> None:
     first, second = Phases(1, 2, 3, 4, 0.0), Phases(10, 20, 30, 40, 5)
-    assert one_after_the_other(first, second) == Phases(11, 22, 33, 44, 5)
-    assert one_after_the_other(second, Phases(0, 0, 0, 0, 7)).time_to_first_token_seconds == 5
+    assert first.then(second) == Phases(11, 22, 33, 44, 5)
+    assert second.then(Phases(0, 0, 0, 0, 7)).time_to_first_token_seconds == 5
 
 
 def test_the_end_counts_where_it_was_generated() -> None:

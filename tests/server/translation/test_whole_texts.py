@@ -30,7 +30,7 @@ from tests.fakes.echo import MAX_TOKENS, EchoGenerator
 
 
 class Pooling(EchoGenerator):
-    """Embeds a source as its number of tokens beside a zero."""
+    """Embeds a source as its number of tokens and a zero."""
 
     def _complete(self, request: Request) -> Completion:
         done = super()._complete(request)

@@ -222,6 +222,7 @@ class DeviceRunner:
         self.start_token = special.decoder_start
         self.has_decoder = True
         self.token_lists = None
+        self.prefill = None
         self.attention_scale = config.attention_scale
         self._max_encoder_tokens = max_encoder_tokens
         self._dtype = _DTYPES[config.precision]

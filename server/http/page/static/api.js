@@ -4,6 +4,7 @@ import { fetchWithKey } from "./api_key.js";
 import { readEvents } from "./event_stream.js";
 
 const DETECTED_CHARACTERS = 300;
+const MEMORIES = "v3/translation_memories";
 
 /** An unsuccessful response. `message` is the server's, in English, or empty. */
 export class ErrorResponse extends Error {
@@ -78,6 +79,26 @@ export async function tokenScores(texts, translations, languages, signal) {
   return response.scores.map(({ sentence }) => ({ tokens: sentence.target_tokens, scores: sentence.token_scores }));
 }
 
+/** Returns the translation memories that the key sees, the oldest first. */
+export async function memories() {
+  const { translation_memories: found, total_count: total } = await getJson(MEMORIES);
+  for (let page = 1; found.length < total; page += 1) {
+    const { translation_memories: more } = await getJson(`${MEMORIES}?page=${page}`);
+    if (!more.length) break;
+    found.push(...more);
+  }
+  return found;
+}
+
+export async function createMemory(name, { source, target }) {
+  return (await post(MEMORIES, { name, source_language: source, target_languages: [target] })).json();
+}
+
+/** Stores segments, `[{ source_text, targets: [{ target_language, target_text }] }]`; the latest translation counts. */
+export async function keepSegments(id, segments) {
+  await post(`${MEMORIES}/${id}/segments`, { segments }, undefined, "PUT");
+}
+
 export async function getJson(path, signal) {
   return (await send(path, { signal })).json();
 }
@@ -87,7 +108,8 @@ export function errorFrom(status, headers, body) {
   const retryAfter = Number.parseInt(headers.get("retry-after") ?? "", 10);
   let error = {};
   try {
-    error = JSON.parse(body).error ?? {};
+    const content = JSON.parse(body);
+    error = content.error ?? content; // the second is DeepL's
   } catch {
     // Not JSON: written by a proxy.
   }
@@ -99,9 +121,9 @@ export function errorFrom(status, headers, body) {
   );
 }
 
-function post(path, content, signal) {
+function post(path, content, signal, method = "POST") {
   const headers = { "Content-Type": "application/json" };
-  return send(path, { method: "POST", headers, body: JSON.stringify(content), signal });
+  return send(path, { method, headers, body: JSON.stringify(content), signal });
 }
 
 async function send(path, options) {

@@ -1,21 +1,27 @@
 /** Panel with the history: entries to open or delete, and its settings. */
 
-import { element } from "./dom.js";
+import { byId, element } from "./dom.js";
 import { interfaceChanges, showLabel, showText, showTitle, text } from "./interface.js";
 import { bcp47, languageTitle } from "./language_names.js";
 
 export class HistoryPanel {
-  #elements;
+  #elements = {
+    panel: byId("history-panel"),
+    list: byId("history-list"),
+    state: byId("history-state"),
+    keep: byId("history-keep"),
+    clear: byId("history-clear"),
+    close: byId("history-close"),
+  };
   #history;
   #open;
 
-  /** `elements` are `{ panel, button, list, state, keep, clear, close }`; `open(entry)` shows an entry in the panes. */
-  constructor(elements, history, open) {
-    this.#elements = elements;
+  /** `open(entry)` shows an entry in the panes. */
+  constructor(history, open) {
     this.#history = history;
     this.#open = open;
-    const { panel, button, keep, clear, close } = elements;
-    button.addEventListener("click", () => {
+    const { panel, state, keep, clear, close } = this.#elements;
+    byId("history").addEventListener("click", () => {
       history.flush();
       this.#fill();
       panel.showModal();
@@ -25,7 +31,7 @@ export class HistoryPanel {
     keep.addEventListener("change", () => (history.isOn = keep.checked));
     clear.addEventListener("click", () => {
       history.clear();
-      showText(elements.state, "history.cleared");
+      showText(state, "history.cleared");
       close.focus();
     });
     history.addEventListener("change", () => panel.open && this.#fill());

@@ -12,6 +12,7 @@ import { HistoryPanel } from "./history_panel.js";
 import { clearText, interfaceLanguage, setInterfaceLanguage, showAll, showText, text } from "./interface.js";
 import { AUTO, languageTitle } from "./language_names.js";
 import { LanguagePicker } from "./language_picker.js";
+import { Keeping } from "./keeping.js";
 import { Languages } from "./languages.js";
 import { LiveTranslation } from "./live_translation.js";
 import { ModelNote } from "./model_note.js";
@@ -36,6 +37,7 @@ const languages = new Languages(
 const output = new Output(byId("output"));
 const errorNotice = new ErrorNotice(byId("error-notice"));
 const alternatives = new Alternatives(byId("alternatives"), output, announce);
+const keeping = new Keeping(byId("keeping"), byId("keep"), { kept: () => live.now(), leave: () => output.focus(), announce });
 const modelNote = new ModelNote(byId("model"));
 const history = new TranslationHistory();
 const shown = { source: "", target: "", pivot: null }; // languages of the translation on display
@@ -54,6 +56,7 @@ const live = new LiveTranslation(
     if (!languages.isReady || !source.text.trim() || source.excess) return null;
     const isDirect = Boolean(languages.pair) && !languages.pair.pivot; // tokens, which align the sentences, need it
     const details = { return_token_scores: isDirect, return_quality: limits.return_quality };
+    if (keeping.memory) details.memory_id = keeping.memory;
     return { text: source.text, source: languages.source, target: languages.target, ...details };
   },
   {
@@ -61,6 +64,7 @@ const live = new LiveTranslation(
     changed() {
       history.cancel();
       alternatives.close();
+      keeping.close();
       highlights.clear();
       output.fade();
       clearText(byId("note"));
@@ -124,6 +128,7 @@ function show(translation, request, response) {
   const note = showNote(byId("note"), translation, shown, leftLanguage && { language: leftLanguage, target: shown.target });
   leftLanguage = null;
   modelNote.show(response.model ?? null);
+  keeping.follow(translation, () => ({ text: output.text, sentences: output.sentences(source.text) }), shown);
   setUsable(Boolean(translation.text.trim()));
   const isLong = translation.text.length > MAX_ANNOUNCED;
   const spoken = { count: translation.text.length, language: languageTitle(request.target), text: translation.text };
@@ -144,6 +149,7 @@ function showTooLong() {
 function setUsable(isUsable) {
   toolbar.update(isUsable);
   byId("show-alternatives").disabled = !isUsable || limits.max_beam_size < 2;
+  byId("keep").disabled = !isUsable;
 }
 
 /** Writes the state into the address; without the history it has no text. */
@@ -181,6 +187,7 @@ async function readCapabilities() {
     limits = server.limits;
     source.limit = limits.max_text_characters;
     modelNote.models = server.models;
+    await keeping.read(limits.translation_memories);
     const before = [languages.source, languages.target].join();
     const address = readAddress();
     languages.offer(server.pairs, address && [address.source, address.target]);
@@ -194,6 +201,7 @@ async function readCapabilities() {
 }
 
 function openAlternatives(place) {
+  keeping.close();
   if (!place || limits.max_beam_size < 2 || byId("show-alternatives").disabled) return;
   alternatives.open(place, source.text.slice(...place.pair.source), shown, limits.max_beam_size);
 }
@@ -214,6 +222,7 @@ languages.addEventListener("swap", () => {
   live.now();
 });
 output.addEventListener("choose", ({ detail }) => openAlternatives(detail));
+byId("keep").addEventListener("click", () => alternatives.close());
 byId("show-alternatives").addEventListener("click", () => openAlternatives(output.place));
 toolbar.addEventListener("use", () => history.flush());
 byId("interface").value = interfaceLanguage();
@@ -233,18 +242,6 @@ const files = new Files(
     announce,
   },
 );
-new HistoryPanel(
-  {
-    panel: byId("history-panel"),
-    button: byId("history"),
-    list: byId("history-list"),
-    state: byId("history-state"),
-    keep: byId("history-keep"),
-    clear: byId("history-clear"),
-    close: byId("history-close"),
-  },
-  history,
-  open,
-);
+new HistoryPanel(history, open);
 source.text = readAddress()?.text || source.text;
 readCapabilities();

@@ -24,6 +24,7 @@ function notesOf(translation, { target, pivot }, change) {
     ["output.missing", numbered(details?.numbers?.missing)],
     ["output.invented", numbered(details?.numbers?.invented)],
     ["output.doubts", { count: doubtfulSentences(translation).length }],
+    ["output.remembered", { count: details?.memory?.filter(({ memory }) => memory === "exact").length }],
   ].filter(([, { count }]) => count);
   if (reason === "length" || reason === "repetition") return [[`output.${reason}`], ...checks];
   if (change) return [["languages.switched", { language: named(change.language), target: named(change.target) }]];

@@ -78,6 +78,11 @@ export class Output extends EventTarget {
     this.settle(this.text.slice(0, begin) + sentence + this.text.slice(end), this.#pairs);
   }
 
+  /** Returns the sentences of a source text with their translations as they are shown, `{ source, target }`. */
+  sentences(source) {
+    return this.#pairs.map((pair) => ({ source: source.slice(...pair.source), target: this.text.slice(...pair.target) }));
+  }
+
   /** Highlights one word, or none. */
   highlight(range, pair) {
     for (const { node, ...word } of this.#words) {

@@ -4,7 +4,6 @@ import hashlib
 import secrets
 from dataclasses import replace
 from functools import partial
-from typing import Literal
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
@@ -13,8 +12,8 @@ from pydantic import BaseModel, Field
 from server.documents.formats.options import FormatOptions
 from server.documents.jobs import DocumentJob, JobStatus
 from server.documents.text_translation import DetectedBlocks, document_translation
-from server.http.protocols.deepl.errors import deepl_responses
 from server.http.protocols.deepl.fields import (
+    DEEPL,
     formality_of,
     glossary_of,
     memory_of,
@@ -25,6 +24,8 @@ from server.http.protocols.deepl.fields import (
 from server.http.requests.admission import charged
 from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.responses.download import download
+from server.http.responses.examples import answers
+from server.http.responses.large_json import json_response
 from server.http.state import ServerState, server_state
 from server.interface.errors import (
     DocumentNotReady,
@@ -58,42 +59,25 @@ class DocumentFields(BaseModel):
     translation_memory_threshold: int | None = None
 
 
-class DocumentHandle(BaseModel):
-    """Id and key of a document for later requests."""
-
-    document_id: str
-    document_key: str
-
-
 class KeyFields(BaseModel):
     """Key of a document."""
 
     document_key: str
 
 
-class DocumentStatus(BaseModel):
-    """Status of a document."""
-
-    document_id: str
-    status: Literal["queued", "translating", "done", "error"]
-    seconds_remaining: int | None = None
-    billed_characters: int | None = None
-    error_message: str | None = None
-
-
 @router.post(
     "",
     openapi_extra=body_of(DocumentFields, "multipart/form-data"),
-    responses=deepl_responses(400, 413, 429, 500, 503),
+    responses=answers("DocumentHandle", {"document_id": "0C", "document_key": "1D"})
+    | DEEPL.responses(400, 413, 429, 500, 503),
 )
-async def submit(request: Request, response: Response) -> DocumentHandle:
+async def submit(request: Request) -> Response:
     """Submit a document; it is translated in the background."""
     server = server_state(request)
     sent = await read_parameters(request)
     file = sent.file("file")
     if file is None or not file.size:
         raise InvalidRequest("Invalid file data.")
-    warn_of_ignored(sent, response, {*DocumentFields.model_fields, "auth_key", "enable_beta_languages", "glossary_ids"})
     service, model_router = server.accept()
     source, target = source_tag(sent, model_router), _target(sent, server)
     formality = formality_of(sent, target)
@@ -114,26 +98,39 @@ async def submit(request: Request, response: Response) -> DocumentHandle:
         )
     except (UnsupportedFormat, InvalidDocument) as error:
         raise InvalidRequest(f"Invalid file data. {error}") from error
-    return DocumentHandle(document_id=_public_id(job), document_key=_key(job))
+    response = json_response({"document_id": _public_id(job), "document_key": _key(job)})
+    warn_of_ignored(sent, response, {*DocumentFields.model_fields, "auth_key", "enable_beta_languages", "glossary_ids"})
+    return response
 
 
 @router.post(
     "/{document_id}",
-    response_model_exclude_none=True,
     openapi_extra=body_of(KeyFields),
-    responses=deepl_responses(400, 404, 413, 500),
-)
-async def status(request: Request, document_id: str) -> DocumentStatus:
-    """Return the status of a document."""
-    job = await _job(request, document_id)
-    remaining = {JobStatus.DONE: 0.0, JobStatus.TRANSLATING: job.seconds_remaining or 1.0}.get(job.status)
-    return DocumentStatus(
-        document_id=_public_id(job),
-        status=job.status.value,
-        seconds_remaining=None if remaining is None else round(remaining),
-        billed_characters=job.num_characters if job.status is JobStatus.DONE else None,
-        error_message=None if job.error is None else str(job.error),
+    responses=answers(
+        "DocumentStatus",
+        {
+            "document_id": "0C",
+            "status": "done",
+            "seconds_remaining": 0,
+            "billed_characters": 12,
+            "error_message": "the file cannot be read",
+        },
+        optional=["seconds_remaining", "billed_characters", "error_message"],
     )
+    | DEEPL.responses(400, 404, 413, 500),
+)
+async def status(request: Request, document_id: str) -> Response:
+    """Return the status of a document: queued, translating, done or error."""
+    job = await _job(request, document_id)
+    answer: dict[str, object] = {"document_id": _public_id(job), "status": job.status.value}
+    remaining = {JobStatus.DONE: 0.0, JobStatus.TRANSLATING: job.seconds_remaining or 1.0}.get(job.status)
+    if remaining is not None:
+        answer["seconds_remaining"] = round(remaining)
+    if job.status is JobStatus.DONE:
+        answer["billed_characters"] = job.num_characters
+    if job.error is not None:
+        answer["error_message"] = str(job.error)
+    return json_response(answer)
 
 
 @router.post(
@@ -142,7 +139,7 @@ async def status(request: Request, document_id: str) -> DocumentStatus:
     openapi_extra=body_of(KeyFields),
     responses={
         200: {"content": {"application/octet-stream": {}}, "description": "The translated document."},
-        **deepl_responses(400, 404, 413, 500, 503),
+        **DEEPL.responses(400, 404, 413, 500, 503),
     },
 )
 async def result(request: Request, document_id: str) -> StreamingResponse:

@@ -1,4 +1,4 @@
-"""Request fields shared by the operations of the DeepL-compatible protocol, with their rules."""
+"""Errors of the DeepL-compatible protocol, and request fields that its operations share, with their rules."""
 
 import asyncio
 import re
@@ -8,8 +8,18 @@ from fastapi import Request, Response
 
 from server.http.requests.memories import named_memory
 from server.http.requests.parameters import Parameters
+from server.http.responses.errors import ErrorFormat
 from server.http.state import ServerState
-from server.interface.errors import InvalidRequest, NotFound, UnsupportedPair
+from server.interface.errors import (
+    DocumentNotReady,
+    InvalidApiKey,
+    InvalidRequest,
+    MissingApiKey,
+    NotFound,
+    QuotaExceeded,
+    TextTooLong,
+    UnsupportedPair,
+)
 from server.memory.store import Lookup
 from server.text.formality import Formality, formality_languages, has_formality
 from server.text.glossary import Glossary
@@ -17,6 +27,19 @@ from server.text.language_tags import match_language, means_detection
 from server.translation.execution import run_on_glossary_thread
 from server.translation.glossaries import GlossaryInfo, MultilingualGlossaries
 from server.translation.router import Router
+
+DEEPL = ErrorFormat(
+    "DeepLError",
+    lambda _, __, message: {"message": message},
+    {
+        InvalidRequest: 400,
+        TextTooLong: 413,
+        DocumentNotReady: 503,
+        MissingApiKey: 403,
+        InvalidApiKey: 403,
+        QuotaExceeded: 456,
+    },
+)
 
 # Targets that this protocol names by variant only. The model determines which variant is written.
 _VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR")}

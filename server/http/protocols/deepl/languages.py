@@ -1,14 +1,12 @@
 """DeepL-compatible routes for languages, and for the products of DeepL that this server lacks."""
 
-from typing import Literal
+from fastapi import APIRouter, Request, Response
 
-from fastapi import APIRouter, Request
-from pydantic import BaseModel
-
-from server.http.protocols.deepl.errors import deepl_responses
-from server.http.protocols.deepl.fields import language_code, one_of, target_codes
+from server.http.protocols.deepl.fields import DEEPL, language_code, one_of, target_codes
 from server.http.protocols.deepl.glossaries import glossary_pairs
 from server.http.requests.parameters import read_parameters
+from server.http.responses.examples import answers
+from server.http.responses.large_json import json_response
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, NotFound
 from server.text.formality import has_formality
@@ -33,50 +31,18 @@ _PRODUCTS_ELSEWHERE = {
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
-class LanguageAnswer(BaseModel):
-    """Language; `supports_formality` is present for targets."""
-
-    language: str
-    name: str
-    supports_formality: bool | None = None
-
-
-class FeatureAnswer(BaseModel):
-    """Feature of a language."""
-
-    status: Literal["stable"] = "stable"
-
-
-class SupportAnswer(BaseModel):
-    """Language with its features for one resource."""
-
-    lang: str
-    name: str
-    usable_as_source: bool
-    usable_as_target: bool
-    status: Literal["stable"] = "stable"
-    features: dict[str, FeatureAnswer]
-
-
-class ResourceFeatureAnswer(BaseModel):
-    """Feature, and which language of a pair must have it."""
-
-    name: str
-    needs_source_support: bool | None = None
-    needs_target_support: bool | None = None
-
-
-class ResourceAnswer(BaseModel):
-    """Resource with its features."""
-
-    name: str
-    features: list[ResourceFeatureAnswer]
-
-
 @router.head("/v2/languages", include_in_schema=False)
-@router.get("/v2/languages", response_model_exclude_none=True, responses=deepl_responses(400, 503))
-@router.post("/v2/languages", response_model_exclude_none=True, include_in_schema=False)
-async def languages(request: Request, type: str | None = None) -> list[LanguageAnswer]:  # noqa: A002
+@router.get(
+    "/v2/languages",
+    responses=answers(
+        "DeepLLanguages",
+        [{"language": "DE", "name": "German", "supports_formality": True}],
+        optional=["supports_formality"],
+    )
+    | DEEPL.responses(400, 503),
+)
+@router.post("/v2/languages", include_in_schema=False)
+async def languages(request: Request, type: str | None = None) -> Response:  # noqa: A002
     """Return the source languages (`type=source`, the default) or the target languages (`type=target`)."""
     server = server_state(request)
     sent = await read_parameters(request)
@@ -84,34 +50,58 @@ async def languages(request: Request, type: str | None = None) -> list[LanguageA
     _, model_router = server.accept()
     if kind == "source":
         codes = dict.fromkeys(language_code(tag) for tag in sorted(model_router.source_languages))
-        return [LanguageAnswer(language=code, name=display_name(code)) for code in codes]
+        return json_response([{"language": code, "name": display_name(code)} for code in codes])
     codes = dict.fromkeys(code for tag in sorted(model_router.target_languages) for code in target_codes(tag))
-    return [
-        LanguageAnswer(language=code, name=display_name(code), supports_formality=has_formality(code)) for code in codes
+    return json_response(
+        [{"language": code, "name": display_name(code), "supports_formality": has_formality(code)} for code in codes]
+    )
+
+
+_SUPPORT = {"s": {"needs_source_support": True}, "t": {"needs_target_support": True}}
+
+
+def _resource(name: str) -> dict[str, object]:
+    """Return a resource, its features, and which language of a pair must have each."""
+    features = [
+        {"name": feature, **{field: True for side in sides for field in _SUPPORT[side]}}
+        for feature, sides in _RESOURCES[name].items()
     ]
+    return {"name": name, "features": features}
 
 
-@router.get("/v3/languages/resources", response_model_exclude_none=True, responses=deepl_responses(503))
-async def resources() -> list[ResourceAnswer]:
+@router.get(
+    "/v3/languages/resources",
+    responses=answers(
+        "DeepLResources",
+        [{"name": "glossary", "features": [{"name": "formality", **_SUPPORT["s"], **_SUPPORT["t"]}]}],
+        optional=[*_SUPPORT["s"], *_SUPPORT["t"]],
+    )
+    | DEEPL.responses(503),
+)
+async def resources(_: Request) -> Response:
     """Return the resources for which `/v3/languages` has languages, and their features."""
-    return [
-        ResourceAnswer(
-            name=name,
-            features=[
-                ResourceFeatureAnswer(
-                    name=feature,
-                    needs_source_support=True if "s" in sides else None,
-                    needs_target_support=True if "t" in sides else None,
-                )
-                for feature, sides in features.items()
-            ],
-        )
-        for name, features in _RESOURCES.items()
-    ]
+    return json_response(list(map(_resource, _RESOURCES)))
 
 
-@router.get("/v3/languages", responses=deepl_responses(400, 404, 503))
-async def languages_of_resource(request: Request, resource: str | None = None) -> list[SupportAnswer]:
+@router.get(
+    "/v3/languages",
+    responses=answers(
+        "DeepLSupport",
+        [
+            {
+                "lang": "de",
+                "name": "German",
+                "usable_as_source": False,
+                "usable_as_target": True,
+                "status": "stable",
+                "features": {feature: {"status": "stable"} for feature in _RESOURCES["translate_text"]},
+            }
+        ],
+        optional=list(_RESOURCES["translate_text"]),
+    )
+    | DEEPL.responses(400, 404, 503),
+)
+async def languages_of_resource(request: Request, resource: str | None = None) -> Response:
     """Return the languages of a resource, such as `translate_text`, each with its features."""
     if not resource:
         raise InvalidRequest("Parameter 'resource' not specified.")
@@ -122,21 +112,22 @@ async def languages_of_resource(request: Request, resource: str | None = None) -
     _, model_router = server_state(request).accept()
     sources, targets = _languages(model_router, resource)
     with_glossaries = {language for pair in glossary_pairs(model_router) for language in pair}
-    answers = []
+    found = []
     for code in sorted(sources | targets):
         is_source, is_target = code in sources, code in targets
         has_glossaries = language_code(code).lower() in with_glossaries
         features = _features(resource, code, is_source=is_source, is_target=is_target, has_glossaries=has_glossaries)
-        answers.append(
-            SupportAnswer(
-                lang=code,
-                name=display_name(code),
-                usable_as_source=is_source,
-                usable_as_target=is_target,
-                features={feature: FeatureAnswer() for feature in features},
-            )
+        found.append(
+            {
+                "lang": code,
+                "name": display_name(code),
+                "usable_as_source": is_source,
+                "usable_as_target": is_target,
+                "status": "stable",
+                "features": {feature: {"status": "stable"} for feature in features},
+            }
         )
-    return answers
+    return json_response(found)
 
 
 async def product_elsewhere(request: Request) -> None:

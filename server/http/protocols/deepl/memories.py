@@ -9,7 +9,7 @@ from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
-from server.http.protocols.deepl.errors import deepl_responses
+from server.http.protocols.deepl.fields import DEEPL
 from server.http.requests.memories import stored_memories, viewer_of
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, NotFound
@@ -37,7 +37,7 @@ class MemoryAnswer(BaseModel):
     segment_count: int
     creation_time: datetime
     updated_time: datetime
-    use_by_default: bool = Field(description="whether every request of its API keys uses it; an addition of Kvasir")
+    use_by_default: bool = Field(description="whether every request of the API key uses it; an addition of Kvasir")
 
 
 class MemoriesAnswer(BaseModel):
@@ -59,7 +59,7 @@ class ChangeFields(BaseModel):
     """What to change of a memory."""
 
     name: str | None = None
-    use_by_default: bool | None = Field(None, description="use it for every request of its API keys, in all protocols")
+    use_by_default: bool | None = Field(None, description="use it for every request of this API key, in all protocols")
     shared_with: list[Annotated[str, Field(max_length=64)]] | None = Field(
         None, max_length=1000, description="ids of API keys that may read and change its segments; * lets all read them"
     )
@@ -187,9 +187,11 @@ class JobAnswer(BaseModel):
     results: list[JobResult]
 
 
-@router.get("", responses=deepl_responses(400))
+@router.get("", responses=DEEPL.responses(400))
 async def all_memories(
-    request: Request, page: Annotated[int, Query(ge=0)] = 0, page_size: Annotated[int, Query(ge=1, le=25)] = 25
+    request: Request,
+    page: Annotated[int, Query(ge=0, le=10**9)] = 0,
+    page_size: Annotated[int, Query(ge=1, le=25)] = 25,
 ) -> MemoriesAnswer:
     """Return a page of the memories that the API key sees."""
     store = stored_memories(request)
@@ -197,7 +199,7 @@ async def all_memories(
     return MemoriesAnswer(translation_memories=list(map(_memory, found)), total_count=total)
 
 
-@router.post("", status_code=201, responses=deepl_responses(400))
+@router.post("", status_code=201, responses=DEEPL.responses(400))
 async def create(request: Request, fields: MemoryFields) -> MemoryAnswer:
     """Create an empty memory. DeepL creates them by imports only."""
     name = replace_lone_surrogates(fields.name)
@@ -209,7 +211,7 @@ async def create(request: Request, fields: MemoryFields) -> MemoryAnswer:
     )
 
 
-@router.post("/import", status_code=202, responses=deepl_responses(400))
+@router.post("/import", status_code=202, responses=DEEPL.responses(400))
 async def begin_import(request: Request, fields: ImportFields) -> ImportAnswer:
     """Create an import, whose file (.tmx, .tsv or .po) is then uploaded to `upload_url`."""
     file, parameters = fields.source_file, fields.parameters
@@ -229,18 +231,22 @@ async def begin_import(request: Request, fields: ImportFields) -> ImportAnswer:
     return ImportAnswer(job_id=job.id, upload_url=_url(request, "upload_memory", job), expires_at=expires)
 
 
-@router.put("/upload", name="upload_memory", status_code=204, responses=deepl_responses(400, 404, 413))
+@router.put("/upload", name="upload_memory", status_code=204, responses=DEEPL.responses(400, 404, 413))
 async def upload(request: Request, job: str, key: str) -> None:
     """Receive the file of an import; its `upload_url` has the key, so that no API key is needed."""
     jobs = _jobs(request)
     found = await asyncio.to_thread(jobs.job, job, None, key)
+    num_bytes, limit = 0, int(found.options.get("content_length") or 0)
     with jobs.upload(found) as file:
         async for chunk in request.stream():
+            num_bytes += len(chunk)
+            if num_bytes > limit:
+                raise InvalidRequest(f"source_file.content_length announced {limit} bytes; the file has more")
             await run_in_threadpool(file.write, chunk)
     _start_jobs(request)
 
 
-@router.get("/download", name="download_memory", response_class=FileResponse, responses=deepl_responses(400, 404))
+@router.get("/download", name="download_memory", response_class=FileResponse, responses=DEEPL.responses(400, 404))
 async def fetch(request: Request, job: str, key: str) -> FileResponse:
     """Return the file of an export; its `download_url` has the key, so that no API key is needed."""
     jobs = _jobs(request)
@@ -251,7 +257,7 @@ async def fetch(request: Request, job: str, key: str) -> FileResponse:
     return FileResponse(jobs.path(found), media_type="application/xml", filename=found.name)
 
 
-@router.get("/jobs/{job_id}", response_model_exclude_none=True, responses=deepl_responses(400, 404))
+@router.get("/jobs/{job_id}", response_model_exclude_none=True, responses=DEEPL.responses(400, 404))
 async def job_status(request: Request, job_id: str) -> JobAnswer:
     """Return the status of an import or export."""
     job = await asyncio.to_thread(_jobs(request).job, job_id, viewer_of(request))
@@ -282,7 +288,7 @@ async def job_status(request: Request, job_id: str) -> JobAnswer:
     )
 
 
-@router.post("/{memory_id}/export", status_code=202, responses=deepl_responses(400, 404))
+@router.post("/{memory_id}/export", status_code=202, responses=DEEPL.responses(400, 404))
 async def export(request: Request, response: Response, memory_id: str) -> ExportAnswer:
     """Export a memory as TMX; an earlier export of the same segments is returned again, with the status 200."""
     memory = await asyncio.to_thread(stored_memories(request).memory, viewer_of(request), memory_id)
@@ -292,15 +298,15 @@ async def export(request: Request, response: Response, memory_id: str) -> Export
     return ExportAnswer(job_id=job.id, parameters=ExportParameters(translation_memory_id=memory.id))
 
 
-@router.get("/{memory_id}", responses=deepl_responses(400, 404))
+@router.get("/{memory_id}", responses=DEEPL.responses(400, 404))
 async def one(request: Request, memory_id: str) -> MemoryAnswer:
     """Return a memory."""
     return _memory(await asyncio.to_thread(stored_memories(request).memory, viewer_of(request), memory_id))
 
 
-@router.patch("/{memory_id}", responses=deepl_responses(400, 404))
+@router.patch("/{memory_id}", responses=DEEPL.responses(400, 404))
 async def change(request: Request, memory_id: str, fields: ChangeFields) -> MemoryAnswer:
-    """Rename a memory of the API key, share it, or use it by default."""
+    """Rename a memory of the API key, share it, or use any memory by default."""
 
     def change_memory() -> Memory:
         return stored_memories(request).change(
@@ -313,13 +319,14 @@ async def change(request: Request, memory_id: str, fields: ChangeFields) -> Memo
     return _memory(await asyncio.to_thread(change_memory))
 
 
-@router.delete("/{memory_id}", status_code=204, responses=deepl_responses(400, 404))
+@router.delete("/{memory_id}", status_code=204, responses=DEEPL.responses(400, 404))
 async def delete(request: Request, memory_id: str) -> None:
     """Delete a memory of the API key with all its segments."""
     await asyncio.to_thread(stored_memories(request).delete, viewer_of(request), memory_id)
+    _start_jobs(request)  # they free the space
 
 
-@router.get("/{memory_id}/segments", response_model_exclude_none=True, responses=deepl_responses(400, 404))
+@router.get("/{memory_id}/segments", response_model_exclude_none=True, responses=DEEPL.responses(400, 404))
 async def segments(
     request: Request,
     memory_id: str,
@@ -348,7 +355,7 @@ async def segments(
     )
 
 
-@router.put("/{memory_id}/segments", response_model_exclude_none=True, responses=deepl_responses(400, 404))
+@router.put("/{memory_id}/segments", response_model_exclude_none=True, responses=DEEPL.responses(400, 404))
 async def put_segments(request: Request, memory_id: str, fields: SegmentsFields) -> SegmentsAnswer:
     """Add segments to a memory, or replace the translations of those that it has."""
     pairs = [
@@ -367,7 +374,7 @@ async def put_segments(request: Request, memory_id: str, fields: SegmentsFields)
     return SegmentsAnswer(segments=list(map(_segment, stored)), segment_count=memory.num_segments)
 
 
-@router.delete("/{memory_id}/segments/{segment_id}", status_code=204, responses=deepl_responses(400, 404))
+@router.delete("/{memory_id}/segments/{segment_id}", status_code=204, responses=DEEPL.responses(400, 404))
 async def delete_segment(request: Request, memory_id: str, segment_id: int) -> None:
     """Delete a segment."""
     await asyncio.to_thread(stored_memories(request).delete_segment, viewer_of(request), memory_id, segment_id)

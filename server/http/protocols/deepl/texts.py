@@ -1,4 +1,4 @@
-"""DeepL-compatible routes for texts and usage."""
+"""DeepL-compatible protocol: texts and usage; its other routes are in the modules next to this one."""
 
 import re
 from typing import Literal
@@ -6,8 +6,9 @@ from typing import Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
-from server.http.protocols.deepl.errors import deepl_responses
+from server.http.protocols.deepl import documents, glossaries, languages, memories
 from server.http.protocols.deepl.fields import (
+    DEEPL,
     formality_of,
     glossary_of,
     language_code,
@@ -18,8 +19,10 @@ from server.http.protocols.deepl.fields import (
     target_tag,
     warn_of_ignored,
 )
+from server.http.protocols.protocol import Protocol
 from server.http.requests.parameters import Parameters, body_of, read_parameters
 from server.http.requests.translation_call import run_translation
+from server.http.responses.examples import answers
 from server.http.responses.large_json import json_response
 from server.http.state import ServerState, request_record, server_state
 from server.interface.decoding_options import DecodingOptions
@@ -42,7 +45,7 @@ _QUALITY_BEAMS = 4  # minimum with model_type quality_optimized
 
 _NOT_WELL_FORMED = "not well-formed XML"  # in the message of an error
 _SPLITTINGS = ("0", "1", "nonewlines")
-# Fields beside those of `TranslateFields` that have an effect, or need none.
+# Fields besides those of `TranslateFields` that have an effect, or need none.
 _OTHER_FIELDS = (
     "auth_key", "enable_beta_languages", "ignore_tags", "model_type", "non_splitting_tags", "outline_detection",
     "show_billed_characters", "splitting_tags",
@@ -78,35 +81,26 @@ class TranslateFields(BaseModel):
     translation_memory_threshold: int | None = Field(None, ge=0, le=100, description="by default 75")
 
 
-class TranslationAnswer(BaseModel):
-    """Translation of one text."""
-
-    detected_source_language: str
-    text: str
-    billed_characters: int
-    model_type_used: ModelType | None = None
-    tag_handling_version: TagVersion | None = None
-
-
-class TranslationsAnswer(BaseModel):
-    """The translations in the order of the texts."""
-
-    translations: list[TranslationAnswer]
-
-
-class UsageAnswer(BaseModel):
-    """Characters translated since the server started."""
-
-    character_count: int
-    character_limit: int
-
-
-@router.get("/translate", response_model=TranslationsAnswer, include_in_schema=False)
+@router.get("/translate", include_in_schema=False)
 @router.post(
     "/translate",
-    response_model=TranslationsAnswer,
     openapi_extra=body_of(TranslateFields),
-    responses=deepl_responses(400, 413, 429, 500, 503, 504),
+    responses=answers(
+        "DeepLTranslations",
+        {
+            "translations": [
+                {
+                    "detected_source_language": "EN",
+                    "text": "Guten Morgen.",
+                    "billed_characters": 13,
+                    "model_type_used": "quality_optimized",
+                    "tag_handling_version": "v2",
+                }
+            ]
+        },
+        optional=["model_type_used", "tag_handling_version"],
+    )
+    | DEEPL.responses(400, 413, 429, 500, 503, 504),
 )
 async def translate(request: Request) -> Response:
     """Translate texts. The response keeps their order."""
@@ -157,17 +151,16 @@ async def translate(request: Request) -> Response:
     return response
 
 
-@router.get("/usage")
+@router.get("/usage", responses=answers("Usage", {"character_count": 12, "character_limit": 1_000_000_000_000}))
 @router.post("/usage", include_in_schema=False)
-async def usage(request: Request) -> UsageAnswer:
+async def usage(request: Request) -> Response:
     """Return the characters translated: with API keys, those of the key today, else all since the server started."""
     server, key = server_state(request), request_record(request).key
-    if server.key_gate is None or key is None:
-        return UsageAnswer(character_count=server.num_characters_billed, character_limit=_UNLIMITED_CHARACTERS)
-    limit = key.limits.characters_per_day
-    return UsageAnswer(
-        character_count=server.key_gate.usage(key).characters,
-        character_limit=_UNLIMITED_CHARACTERS if limit is None else limit,
+    count, limit = server.num_characters_billed, None
+    if server.key_gate is not None and key is not None:
+        count, limit = server.key_gate.usage(key).characters, key.limits.characters_per_day
+    return json_response(
+        {"character_count": count, "character_limit": _UNLIMITED_CHARACTERS if limit is None else limit}
     )
 
 
@@ -224,19 +217,43 @@ def _answer(
     source: str | None,
     model_type: ModelType | None,
     tag_version: TagVersion | None,
-) -> TranslationsAnswer:
+) -> dict[str, object]:
+    used = {"model_type_used": model_type, "tag_handling_version": tag_version}
+    used = {name: value for name, value in used.items() if value is not None}
     translations = []
     for index, translation in enumerate(outcome.result.translations):
         detected = outcome.detected[index] if outcome.detected else None
         # The protocol requires a language; a text without letters counts as English.
         tag = source or ("en" if detected is None else detected.language)
         translations.append(
-            TranslationAnswer(
-                detected_source_language=language_code(tag),
-                text=translation.text,
-                billed_characters=len(texts[index]),
-                model_type_used=model_type,
-                tag_handling_version=tag_version,
-            )
+            {
+                "detected_source_language": language_code(tag),
+                "text": translation.text,
+                "billed_characters": len(texts[index]),
+                **used,
+            }
         )
-    return TranslationsAnswer(translations=translations)
+    return {"translations": translations}
+
+
+DEEPL_PROTOCOL = Protocol(
+    name="deepl",
+    routers=(router, languages.router, documents.router, glossaries.router, memories.router),
+    error_format=DEEPL,
+    paths=("/v2/", "/v3/"),
+    upload_paths=(documents.PATH,),
+    # The progress and the content of a document are POST requests.
+    engine_free_paths=(
+        f"{documents.PATH}/",
+        "/v2/glossaries",
+        "/v3/glossaries",
+        memories.PATH,
+        f"{memories.PATH}/",
+        "/v2/languages",
+        "/v3/languages",
+        "/v2/usage",
+    ),
+    open_paths=(memories.UPLOAD_PATH, memories.DOWNLOAD_PATH),  # their addresses have keys of their own
+    raw_upload_paths=(memories.UPLOAD_PATH,),
+    key_parameter="auth_key",
+)

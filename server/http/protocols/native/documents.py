@@ -15,7 +15,7 @@ from server.documents.text_translation import document_translation
 from server.http.requests.admission import charged
 from server.http.requests.memories import named_memory
 from server.http.responses.download import download
-from server.http.responses.errors import ErrorBody, error_responses
+from server.http.responses.errors import error_responses
 from server.http.state import ServerState, server_state
 from server.interface.decoding_options import (
     MAX_BEAM_SIZE,
@@ -57,6 +57,13 @@ class CaptionCounts(BaseModel):
     joined: int = Field(description="captions that were translated together with others")
     cuts: int = Field(description="places at which a translation was divided into captions again")
     too_fast: int = Field(description="captions with more characters a second than `reading_speed`")
+
+
+class ErrorBody(BaseModel):
+    """Stable code for programs, message for people."""
+
+    code: str
+    message: str
 
 
 class DocumentAnswer(BaseModel):

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import cast
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from server.http.protocols.native.fields import (
@@ -21,7 +21,6 @@ from server.http.protocols.native.fields import (
     Timeout,
     leave_out_unrequested,
 )
-from server.http.requests.admission import check_admission
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.translation_call import begin_call, bypasses_cache, record_outcome
 from server.http.responses.errors import error_responses
@@ -182,7 +181,6 @@ class EmbedAnswer(BaseModel):
     "/embed",
     tags=["generation"],
     response_model=EmbedAnswer,
-    dependencies=[Depends(check_admission)],
     responses=error_responses(400, 404, 413, 422, 429, 500, 503, 504),
 )
 async def embed(body: EmbedBody, request: Request) -> Response:

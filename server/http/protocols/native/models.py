@@ -9,7 +9,7 @@ from bundle.loading import Bundle
 from bundle.manifest import BundleConfig
 from bundle.tensors import Precision
 from server.http.protocols.native.fields import MAX_TAG_CHARACTERS, BoundedBody, Text
-from server.http.requests.model_names import MAX_LISTED_PAIRS, model_names
+from server.http.requests.model_names import MAX_LISTED_PAIRS, listed_models
 from server.http.responses.errors import error_responses
 from server.http.state import RequestRecord, ServerState, request_record, server_state
 from server.text.language_tags import display_name, own_name
@@ -56,15 +56,6 @@ class PairAnswer(BaseModel):
     pivot: str | None = Field(description="language between the two models")
 
 
-class ModelName(BaseModel):
-    """A name that `model` may have in `/v1/chat/completions`."""
-
-    id: str
-    object: str = "model"
-    created: int = 0
-    owned_by: str = "kvasir"
-
-
 class ModelsAnswer(BaseModel):
     """All models, in order of preference, and the language pairs. `object` and `data` are for OpenAI's clients."""
 
@@ -78,7 +69,7 @@ class ModelsAnswer(BaseModel):
         "language; a model with several of both does not translate a language to itself",
     )
     object: str = "list"
-    data: list[ModelName] = []
+    data: list[dict[str, str | int]] = []
 
 
 @router.head("/models", include_in_schema=False)
@@ -97,7 +88,7 @@ async def models(server: Annotated[ServerState, Depends(server_state)]) -> Model
         models=[_model(bundle) for bundle in server.router.bundles],
         pairs=pairs,
         pairs_complete=is_complete,
-        data=[ModelName(id=name) for name in model_names(server.router)],
+        data=listed_models(server.router),
     )
 
 
@@ -178,6 +169,7 @@ class LimitsAnswer(BaseModel):
     max_beam_size: int
     default_beam_size: int
     request_timeout_seconds: float
+    translation_memories: bool = Field(description="whether the server stores translation memories")
 
 
 @router.get("/limits")
@@ -191,6 +183,7 @@ async def limits(server: Annotated[ServerState, Depends(server_state)]) -> Limit
         max_beam_size=settings.max_beam_size,
         default_beam_size=settings.default_beam_size,
         request_timeout_seconds=settings.request_timeout_seconds,
+        translation_memories=server.memories is not None,
     )
 
 

@@ -38,7 +38,7 @@ from server.interface.request import FinishReason
 from server.text.formality import Formality
 from server.text.glossary import Glossary
 from server.text.language_detection import Detection
-from server.text.protection.masked_sentence import Means
+from server.text.protection.masked_sentence import Strategy
 from server.text.spans import SpanKind
 from server.translation.execution import GLOSSARIES, Deadline, ThreadRunner
 from server.translation.glossaries import memory_of
@@ -108,7 +108,7 @@ class ProtectedSpanAnswer(AnswerModel):
 
     text: str
     kind: SpanKind
-    means: Means = Field(
+    means: Strategy = Field(
         description="as_is: the model read it and wrote it; mask: the model read a mask; placed: it was put next to "
         "its words; apart: the sentence was translated around it"
     )
@@ -153,6 +153,7 @@ class SentenceMemoryAnswer(AnswerModel):
     """What the translation memory had for a sentence."""
 
     text: str
+    translation: str
     memory: MemoryUse = Field(
         validation_alias="use",
         description="exact: its translation, which is the answer; fuzzy: one of a similar sentence",

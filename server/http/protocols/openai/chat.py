@@ -7,14 +7,15 @@ from functools import partial
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request
-from fastapi.responses import Response
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, FailFast, Field, StrictBool, field_validator
 
 from server.http.protocols.openai.prompts import Prompt, find_prompt
 from server.http.protocols.protocol import Protocol
-from server.http.requests.model_names import languages_of, model_names
+from server.http.requests.model_names import languages_of, listed_models
 from server.http.requests.translation_call import accept, run_translation, source_codes
 from server.http.responses.errors import ErrorFormat
+from server.http.responses.examples import answers
 from server.http.responses.text_events import HEARTBEAT_SECONDS, TextEvents
 from server.http.state import RequestRecord, request_record, server_state
 from server.interface.errors import InvalidRequest, TextTooLong
@@ -30,29 +31,12 @@ from server.translation.types import Translation, TranslationRequest
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
-class ErrorDetails(BaseModel):
-    """Message for people, kind and code for programs."""
-
-    message: str
-    type: str
-    param: str | None
-    code: str
-
-
-class OpenAIError(BaseModel):
-    """Body of an error response."""
-
-    error: ErrorDetails
-
-
 def _body(status: int, code: str, message: str) -> dict[str, object]:
     kind = _TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
-OPENAI = ErrorFormat(_body, OpenAIError, {InvalidRequest: 400, TextTooLong: 413})
-openai_responses = OPENAI.responses
-
+OPENAI = ErrorFormat("OpenAIError", _body, {InvalidRequest: 400, TextTooLong: 413})
 
 _MAX_MESSAGES = 2000
 _MAX_MODEL_CHARACTERS = 200  # each event of a stream repeats the name
@@ -128,45 +112,11 @@ class ChatBody(BaseModel):
     translation_options: TranslationOptions | None = Field(None, description="the user message is the text itself")
 
 
-class Usage(BaseModel):
-    """Tokens of the source and of the translation."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-
-
-class AnswerMessage(BaseModel):
-    """The translation."""
-
-    role: Literal["assistant"] = "assistant"
-    content: str
-
-
-class Choice(BaseModel):
-    """The only choice."""
-
-    index: int = 0
-    message: AnswerMessage
-    finish_reason: Literal["stop", "length"]
-
-
-class ChatAnswer(BaseModel):
-    """A chat completion with a translation."""
-
-    id: str
-    object: Literal["chat.completion"] = "chat.completion"
-    created: int
-    model: str
-    choices: list[Choice]
-    usage: Usage
-
-
-def usage_of(translations: Sequence[Translation]) -> Usage:
-    """Return the token counts of translations."""
+def usage_of(translations: Sequence[Translation]) -> dict[str, int]:
+    """Return the token counts of the sources and of the translations."""
     num_source = sum(each.source_tokens for each in translations)
     num_target = sum(each.target_tokens for each in translations)
-    return Usage(prompt_tokens=num_source, completion_tokens=num_target, total_tokens=num_source + num_target)
+    return {"prompt_tokens": num_source, "completion_tokens": num_target, "total_tokens": num_source + num_target}
 
 
 def finish_reason_of(translations: Sequence[Translation]) -> Literal["stop", "length"]:
@@ -220,7 +170,7 @@ class CompletionStream(TextEvents[TranslationOutcome]):
             self.note_text()
         events += self._chunk({}, finish_reason_of(translations))
         if self._has_usage:
-            events += event({**self._head, "choices": [], "usage": usage_of(translations).model_dump()})
+            events += event({**self._head, "choices": [], "usage": usage_of(translations)})
         return events + b"data: [DONE]\n\n"
 
     def failure(self, body: bytes) -> bytes:
@@ -236,24 +186,37 @@ class CompletionStream(TextEvents[TranslationOutcome]):
 
 router = APIRouter(tags=["OpenAI-compatible"])
 
-# Prompts have instructions, and segments as JSON, beside the text.
+# Prompts have instructions, and segments as JSON, in addition to the text.
 _MAX_PROMPT_RATIO, _MAX_INSTRUCTIONS = 2, 50_000
 
+PATH = "/v1/chat/completions"
 # The last one is Alibaba's, whose clients keep the path when they change the host.
-PATHS = ("/v1/chat/completions", "/chat/completions", "/compatible-mode/v1/chat/completions")
-
-
-@router.post(PATHS[1], response_model=ChatAnswer, include_in_schema=False)
-@router.post(PATHS[2], response_model=ChatAnswer, include_in_schema=False)
-@router.post(
-    PATHS[0],
-    response_model=ChatAnswer,
-    responses={
-        200: {"content": {"text/event-stream": {}}, "description": "The completion, or its chunks with `stream`."},
-        **openai_responses(400, 413, 429, 500, 503, 504),
+_ALIASES = {
+    "/chat/completions": PATH,
+    "/compatible-mode/v1/chat/completions": PATH,
+    "/models": "/v1/models",
+}
+_COMPLETION = answers(
+    "ChatAnswer",
+    {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "kvasir:en-de",
+        "choices": [
+            {"index": 0, "message": {"role": "assistant", "content": "Guten Morgen."}, "finish_reason": "stop"}
+        ],
+        "usage": {"prompt_tokens": 4, "completion_tokens": 4, "total_tokens": 8},
     },
 )
-async def complete(body: ChatBody, request: Request) -> ChatAnswer | Response:
+_COMPLETION[200] |= {
+    "content": {"text/event-stream": {}},
+    "description": "The completion, or its chunks with `stream`.",
+}
+
+
+@router.post(PATH, responses={**_COMPLETION, **OPENAI.responses(400, 413, 429, 500, 503, 504)})
+async def complete(body: ChatBody, request: Request) -> Response:
     """Translate the last user message.
 
     The languages are those of `model` or of `translation_options`; without either, those that the prompt of a known
@@ -277,13 +240,16 @@ async def complete(body: ChatBody, request: Request) -> ChatAnswer | Response:
         )
     outcome = await run_translation(request, translation, source, target)
     translations = list(outcome.result.translations)
-    message = AnswerMessage(content=_content(prompt, outcome))
-    return ChatAnswer(
-        id=completion_id,
-        created=created,
-        model=model,
-        choices=[Choice(message=message, finish_reason=finish_reason_of(translations))],
-        usage=usage_of(translations),
+    message = {"role": "assistant", "content": _content(prompt, outcome)}
+    return JSONResponse(
+        {
+            "id": completion_id,
+            "object": "chat.completion",
+            "created": created,
+            "model": model,
+            "choices": [{"index": 0, "message": message, "finish_reason": finish_reason_of(translations)}],
+            "usage": usage_of(translations),
+        }
     )
 
 
@@ -328,39 +294,17 @@ def _content(prompt: Prompt, outcome: TranslationOutcome) -> str:
     return texts[0] if prompt.compose is None else prompt.compose(texts, source_codes(outcome, prompt.source))
 
 
-_models_router = APIRouter(tags=["OpenAI-compatible"])
-
-_MODELS_PATHS = ("/v1/models", "/models")
-
-
-class Model(BaseModel):
-    """Name of a model."""
-
-    id: str
-    object: str = "model"
-    created: int = 0
-    owned_by: str = "kvasir"
-
-
-class Models(BaseModel):
-    """Names that `model` may have."""
-
-    object: str = "list"
-    data: list[Model]
-
-
-@_models_router.get(_MODELS_PATHS[0], include_in_schema=False)
-@_models_router.get(_MODELS_PATHS[1], include_in_schema=False)
-async def models(request: Request) -> Models:
+@router.get("/v1/models", include_in_schema=False)
+async def models(request: Request) -> JSONResponse:
     """Return the names that `model` may have."""
-    _, model_router = server_state(request).accept()
-    return Models(data=[Model(id=name) for name in model_names(model_router)])
+    return JSONResponse({"object": "list", "data": listed_models(server_state(request).accept()[1])})
 
 
 OPENAI_PROTOCOL = Protocol(
     name="openai",
-    routers=(router, _models_router),
+    routers=(router,),
     error_format=OPENAI,
-    paths=(*PATHS, *_MODELS_PATHS),
+    paths=(PATH, "/v1/models", *_ALIASES),
+    aliases=_ALIASES,
     key_headers=("api-key",),
 )

@@ -4,7 +4,7 @@ import os
 import pytest
 
 from server.cli.translate import input_lines
-from server.cli.translate.input_lines import InputLines, LineTooLong, NotUtf8
+from server.cli.translate.input_lines import InputLines, LineTooLong, UndecodableInput
 
 
 class _Chunked(io.BytesIO):
@@ -47,7 +47,7 @@ def test_lines_before_one_that_is_not_utf8_are_returned_first(stream: type[io.By
     lines.start()
     assert lines.take(1, may_wait=True) + lines.take(1, may_wait=True) == ["one", "two"]
     assert lines.take(1, may_wait=True) == []
-    with pytest.raises(NotUtf8, match="line 3 is not UTF-8: invalid start byte at byte 3"):
+    with pytest.raises(UndecodableInput, match="line 3 is not UTF-8: invalid start byte at byte 3"):
         assert lines.is_exhausted
 
 
@@ -56,12 +56,12 @@ def test_a_line_that_never_ends_is_an_error_after_the_lines_before_it(
     stream: type[io.BytesIO], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(input_lines, "_CHUNK_BYTES", 5)
-    monkeypatch.setattr(input_lines, "_MAX_LINE_BYTES", 20)
+    monkeypatch.setattr(input_lines, "_MAX_LINE_CHARACTERS", 20)
     lines = InputLines(stream(b"one\n" + b"a" * 19 + b"\n" + b"b" * 40))
     lines.start()
     assert lines.take(1, may_wait=True) + lines.take(1, may_wait=True) == ["one", "a" * 19]
     assert lines.take(1, may_wait=True) == []
-    with pytest.raises(LineTooLong, match="line 3 must have at most 20 bytes; divide it, or name a text file"):
+    with pytest.raises(LineTooLong, match="line 3 must have at most 20 characters; divide it, or name a text file"):
         assert lines.is_exhausted
 
 

@@ -3,34 +3,16 @@
 import csv
 import io
 import random
-from collections.abc import Sequence
 
 import pytest
 
-from server.documents.formats.csv import DELIMITERS, Heading, check_delimiter, detect_delimiter, read_heading
+from server.documents.formats.csv import DELIMITERS, detect_delimiter, read_heading
 from server.documents.formats.options import FormatOptions
-from server.documents.formats.registry import format_of
-from server.documents.rewriting import Translate
-from server.interface.errors import InvalidDocument, InvalidRequest
+from server.interface.errors import InvalidDocument
 from tests.server.documents.documents import LOUD, SAME, translated
 
-WORDS = (
-    "house",
-    "is",
-    "old",
-    "and",
-    "small",
-    "but",
-    "dog",
-    "train",
-    "runs",
-    "late",
-    "green",
-    "river",
-    "people",
-    "bread",
-)
-NUM_TABLES = 200
+WORDS = ("house", "is", "old", "and", "small", "but", "dog", "train", "late", "green", "river", "people", "bread")
+NUM_TABLES = 100
 
 
 def _sentence(chooser: random.Random, marks: list[str]) -> str:
@@ -112,28 +94,17 @@ def test_the_delimiter_of_random_tables_is_found() -> None:
     [
         ("1;The house is old.;3,50\n", "1;THE HOUSE IS OLD.;3,50\n"),
         ("1;The house, is old.\n2;A dog, a cat.\n", "1;THE HOUSE, IS OLD.\n2;A DOG, A CAT.\n"),
-        ("1\tOne, two\n2\tThree, four\n", "1\tONE, TWO\n2\tTHREE, FOUR\n"),
         ("a|b, c|1,5\nd|e, f|2,5\n", "A|B, C|1,5\nD|E, F|2,5\n"),
         ("Good morning, Anna.\nHow are you, Ben?\n", "GOOD MORNING, ANNA.\nHOW ARE YOU, BEN?\n"),
-        ("text\nGood morning\n", "TEXT\nGOOD MORNING\n"),
         (
             "on,2024-01-31T10:00:00Z,1.5e-3,31-Jan-2024,10:30 pm\n",
             "ON,2024-01-31T10:00:00Z,1.5e-3,31-Jan-2024,10:30 pm\n",
         ),
-        ('"a;b","c"\n"d;e","f"\n', '"A;B","C"\n"D;E","F"\n'),
     ],
 )
 def test_cells_with_text_are_translated_and_nothing_else(table: str, expected: str) -> None:
     assert translated(table.encode(), ".csv", LOUD).decode() == expected
     assert translated(table.encode(), ".csv", SAME).decode() == table
-
-
-def test_a_cell_with_more_quotation_marks_than_before_gets_quotes() -> None:
-    async def quoted(texts: Sequence[str]) -> list[str]:
-        return [f'"{text}"' for text in texts]
-
-    assert translated(b"one,two\n", ".csv", Translate(quoted)).decode() == '"""one""","""two"""\n'
-    assert translated(b'a "b" c,d\n', ".csv", LOUD).decode() == 'A "B" C,D\n'
 
 
 def test_two_equally_good_readings_are_rejected_with_both() -> None:
@@ -143,16 +114,6 @@ def test_two_equally_good_readings_are_rejected_with_both() -> None:
     ):
         translated(table, ".csv", SAME)
     assert translated(table, ".csv", LOUD, options=FormatOptions(delimiter=";")) == table.upper()
-
-
-def test_a_delimiter_can_be_set() -> None:
-    assert format_of("a.csv", FormatOptions(delimiter=";")).options.delimiter == ";"
-    assert format_of("a.csv", FormatOptions(delimiter="tab")).options.delimiter == "\t"
-    with pytest.raises(InvalidRequest, match=r"`delimiter` must be one of ',', ';'.*Given: '#'"):
-        format_of("a.csv", FormatOptions(delimiter="#"))
-    with pytest.raises(InvalidRequest, match=r"`delimiter` is for \.csv files only"):
-        format_of("a.txt", FormatOptions(delimiter=","))
-    assert translated(b"a;b,c\n", ".csv", LOUD, options=FormatOptions(delimiter=",")) == b"A;B,C\n"
 
 
 @pytest.mark.parametrize("first_line", ["sep=;\r\n", '"sep=;"\n'])
@@ -171,22 +132,13 @@ def test_names_for_programs_stay_as_in_other_data_files() -> None:
 @pytest.mark.parametrize(
     ("table", "delimiter"),
     [
-        ("hello\n", ","),
         ("", ","),
-        ("a,b\nc,d\n", ","),
-        ("a,b\r\rc,d", ","),
         ("a,b\n\n  \n\n\nc,d\n", ","),  # blank lines are no rows
         ("1,5;2,5\n3,5;4,5\n", ";"),  # decimal commas
         ("One, two.\nThree four\nFive six\n", ""),  # prose
         ("a;b\nc\n", ""),  # half of the rows
-        ("a;b\nc;d\ne\n", ";"),
         ('"a;b;c",x\n"d;e;f",y\n', ","),  # quoted cells decide nothing
-        ('"a;b"\n"c;d"\n', ""),
-        ('a;"b, c"\nd;"e"\n', ";"),
-        ("a\tb, c\td\ne\tf, g\th\n", "\t"),
-        ("a|b c|d\ne|f g|h\n", "|"),
         ("a; b\nc; d\n", ""),  # a blank behind each mark: parts of sentences
-        ("key;one, two\nname;three, four\n", ";"),
         ("a,b;c;d\ne,f;g;h\n", ";"),  # more columns, with lists in cells
     ],
 )
@@ -194,59 +146,22 @@ def test_the_delimiter_makes_rows_of_equal_length_with_clean_cells(table: str, d
     assert detect_delimiter(table) == delimiter
 
 
-def test_only_the_first_cells_are_judged_and_all_rows_are_counted() -> None:
-    clean, spaced = "a,b\n" * 1001, "a, b\n" * 1001
-    assert detect_delimiter(clean + spaced) == ","
-    assert detect_delimiter(spaced + clean) == ""
-    assert detect_delimiter(clean + "a\n" * 1000) == ""
-
-
-def test_delimiters_have_names() -> None:
-    assert [check_delimiter(name) for name in (",", ";", "|", "\t", "tab", r"\t")] == [",", ";", "|", "\t", "\t", "\t"]
-    with pytest.raises(InvalidRequest, match=r"must be one of ',', ';', '\\t', '\|', tab, \\t. Given: '#{20}'"):
-        check_delimiter("#" * 30)
-
-
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
         ([["Name", "Price"], ["dog", "12"]], True),  # numbers below
-        ([["Name", "Price"], ["dog", ""], ["cat", "12.5 "]], True),
         ([["Name", "Price"], ["dog", ""], ["cat", "12 EUR"]], False),
-        ([["Name", "Price"], ["dog", "?"], ["cat", "!"]], False),
-        ([["Name", "Price"], ["dog", ""]], False),  # no number at all
         ([["id", "dog"], ["a", "b"]], True),  # a usual name
         ([["dog", "cat"], ["a", "b"]], False),
-        ([["dog_name", "cat"], ["a", "b"]], True),
-        ([["dogName", "cat"], ["a", "b"]], True),
-        ([["Dog", "id"], ["a", "b"]], False),
         ([["id", "id"], ["a", "1"]], False),  # twice the same
-        ([["id", ""], ["a", "1"]], False),
-        ([["id", "1st"], ["a", "1"]], False),
-        ([["id", "x" * 61], ["a", "1"]], False),
-        ([["id", "x" * 60], ["a", "1"]], True),
-        ([["id"], ["1"]], False),
         ([["id", "text"], ["a"], ["b"]], False),  # no row of this length
-        ([["id", "text"], ["a"], ["b", "c"]], True),
-        ([["Name", "Price"], ["a"], ["b", "7"]], True),
         ([], False),
-        ([["id", "text"]], False),
     ],
 )
 def test_a_heading_has_names_above_numbers_or_identifiers(rows: list[list[str]], expected: bool) -> None:
     assert read_heading(rows).is_heading is expected
 
 
-def test_the_first_two_hundred_rows_decide() -> None:
-    rows = [["Name", "Price"], *[["a", "1"]] * 199]
-    assert read_heading([*rows, ["b", "x"]]).is_heading
-    assert not read_heading([*rows[:-1], ["b", "x"]]).is_heading
-
-
-def test_columns_are_chosen_by_name_or_number() -> None:
-    heading = Heading(("id", " Text ", "id", "2"), True)
-    assert heading.chosen(["ID", "text"]) == {0, 1}
-    assert heading.chosen(["1", "4", "2"]) == {0, 3}  # "2" is a name
-    for wrong in ("0", "5", "x", ""):
-        with pytest.raises(InvalidDocument, match=r"numbers from 1 to 4, or among id, Text, id, 2\. Given"):
-            heading.chosen([wrong])
+def test_a_file_of_tabs_has_tabs_whatever_else_is_in_it() -> None:
+    table = "a dog; here\ta cat\nb, c\td, e\n"
+    assert translated(table.encode(), ".tsv", LOUD).decode() == table.upper()

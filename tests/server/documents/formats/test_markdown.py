@@ -1,7 +1,11 @@
 """Parts of Markdown files that are no text: data at the top and boxes of tasks; and line ends, of pages too."""
 
+import re
+from collections.abc import Sequence
+
 import pytest
 
+from server.documents.rewriting import Translate
 from tests.server.documents.documents import LOUD, SAME, translated
 
 
@@ -80,4 +84,48 @@ def test_tags_in_a_line_stay_around_their_words() -> None:
 )
 def test_html_and_code_of_templates_stay_around_the_texts(text: str, loud: str) -> None:
     assert translated(text.encode(), ".md", LOUD).decode() == loud
+    assert translated(text.encode(), ".md", SAME).decode() == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'the sea[^1] is\n\n[^1]: the sea\n[r]: http://x.org/r "not this"\n',
+        "the sea\n[r]: <http://x.org/r>\n[s]: http://x.org/s 'not this'\n",
+        '!!! note "the sea"\n    the sea\n\n??? tip "the sea"\n    the sea\n',
+        "!!! note\n    the sea\n",
+        "> [!NOTE] the sea\n> the sea\n",
+        ":::tip the sea\nthe sea\n:::\n\n:::note[the sea]\nthe sea\n:::\n\n::: {.tip}\nthe sea\n:::\n",
+        "import A from '@b/c';\nimport {\n  D\n} from \"e\"\n\nthe sea\n\nexport const f = {\n  a: 'no',\n};\n",
+        "import the sea, export the sea\n",
+        "the sea ++ctrl+c++ the sea, ==the sea== ++the sea++\n",
+        "[the sea][r], the sea [the sea][s.t] [the sea][]",
+    ],
+)
+def test_extensions_of_commonmark_stay(text: str) -> None:
+    loud = translated(text.encode(), ".md", LOUD).decode()
+    expected = text.replace("the sea", "THE SEA").replace(" is\n", " IS\n").replace("import THE", "IMPORT THE")
+    expected = expected.replace("export THE", "EXPORT THE").replace("[THE SEA][]", "[THE SEA][the sea]")
+    assert loud == expected
+
+
+def test_raised_and_marked_words_keep_their_markup() -> None:
+    asked: list[str] = []
+
+    async def remember(texts: Sequence[str]) -> list[str]:
+        asked.extend(texts)
+        return list(texts)
+
+    text = "H~2~O, 10^6^, ==the sea==^[a note], C++17 or C++20, x == y == z\n"
+    assert translated(text.encode(), ".md", Translate(remember, remember)).decode() == text
+    [markup] = asked
+    assert re.sub(r"<[^>]*>", "|", markup) == "H|2|O, 10|6|, |the sea||a note|, C++17 or C++20, x == y == z"
+
+
+def test_a_link_whose_label_is_translated_names_its_address() -> None:
+    text = "See [the sea][], [the hill], [the wood][] and [w][the wood].\n\n[the sea]: u\n[the hill]: v\n"
+    assert translated(text.encode(), ".md", LOUD).decode() == (
+        "SEE [THE SEA][the sea], [THE HILL][the hill], [THE WOOD][the wood] AND [W][the wood].\n\n[the sea]: u\n"
+        "[the hill]: v\n"
+    )
     assert translated(text.encode(), ".md", SAME).decode() == text

@@ -1,18 +1,12 @@
 import io
-from collections.abc import Iterator
-from typing import BinaryIO
 
 import docx
 import pytest
 from docx.text.paragraph import Paragraph as WordParagraph
-from lxml import etree
-from pdfminer.layout import LTPage
 
 from server.documents.formats.options import FormatOptions
-from server.documents.formats.pdf import DocxWriter, Paragraph, Run, read_pages
-from server.documents.formats.registry import format_of
 from server.interface.errors import DocumentTooComplex, InvalidDocument
-from tests.server.documents.documents import LOUD, SAME, translated, unpacked
+from tests.server.documents.documents import LOUD, SAME, translated
 from tests.server.documents.pdf import line, pdf
 
 PAGE = (
@@ -50,12 +44,6 @@ def test_every_paragraph_of_a_pdf_is_translated_and_pages_stay_apart() -> None:
     assert document.sections[0].page_width is not None
     assert document.sections[0].page_width.pt == 595
     assert 'w:lang w:val="de"' in document.element.xml
-
-
-def test_a_translated_pdf_has_the_name_and_type_of_a_word_document() -> None:
-    kind = format_of("Report.PDF")
-    assert kind.result_name("Report.de.PDF") == "Report.de.docx"
-    assert kind.media_type.endswith("wordprocessingml.document")
 
 
 @pytest.mark.parametrize(
@@ -101,71 +89,3 @@ def test_a_dense_page_of_a_pdf_is_rejected_before_its_layout(
 def test_a_page_may_save_many_graphics_states(saved: str) -> None:
     [paragraph] = _paragraphs(translated(pdf(saved + line("One text.", 72, 700)), ".pdf", SAME))
     assert paragraph.text == "One text."
-
-
-def test_a_pdf_is_read_once_to_measure_and_to_translate_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    readings: list[BinaryIO] = []
-
-    def read(source: BinaryIO) -> Iterator[LTPage]:
-        readings.append(source)
-        return read_pages(source)
-
-    monkeypatch.setattr("server.documents.formats.pdf.read_pages", read)
-    for text in ("One text.", "Another one."):
-        [paragraph] = _paragraphs(translated(pdf(line(text, 72, 700)), ".pdf", LOUD))
-        assert paragraph.text == text.upper()
-    assert len(readings) == 2
-
-
-_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-
-
-def _written(writer: DocxWriter) -> etree._Element:
-    sink = io.BytesIO()
-    writer.write(sink)
-    files = unpacked(sink.getvalue())
-    assert set(files) == {"[Content_Types].xml", "_rels/.rels", "word/document.xml"}
-    again = io.BytesIO()
-    writer.write(again)
-    assert again.getvalue() == sink.getvalue()
-    return etree.fromstring(files["word/document.xml"])
-
-
-def _attributes(root: etree._Element, name: str) -> list[dict[str, str]]:
-    return [
-        {str(key).removeprefix(_W): str(value) for key, value in each.attrib.items()} for each in root.iter(_W + name)
-    ]
-
-
-def test_measures_are_twentieths_of_points_and_sizes_half_points() -> None:
-    writer = DocxWriter("de")
-    run, bold = Run("a < b\x00", 10.5), Run(" c ", 0.5, is_bold=True, is_italic=True)
-    writer.add_page(400, 600, [Paragraph([run, bold], indent=12, space_before=7.5), Paragraph([run], is_centered=True)])
-    root = _written(writer)
-    assert [leaf.text for leaf in root.iter(_W + "t")] == ["a < b", " c ", "a < b"]
-    assert _attributes(root, "sz") == [{"val": "21"}, {"val": "2"}, {"val": "21"}]
-    assert _attributes(root, "lang") == [{"val": "de"}] * 3
-    assert (len(list(root.iter(_W + "b"))), len(list(root.iter(_W + "i")))) == (1, 1)
-    assert _attributes(root, "spacing") == [{"before": "150", "after": "0"}, {"before": "0", "after": "0"}]
-    assert _attributes(root, "ind") == [{"left": "240"}, {"left": "0"}]
-    assert _attributes(root, "jc") == [{"val": "center"}]
-    assert _attributes(root, "pgSz") == [{"w": "8000", "h": "12000"}]
-    assert [each["top"] for each in _attributes(root, "pgMar")] == ["1000"]  # an eighth of the width
-
-
-def test_each_page_is_a_section_that_ends_with_its_size() -> None:
-    writer = DocxWriter()
-    for width in (600, 700, 800):
-        writer.add_page(width, 900, [Paragraph([Run(str(width), 12)])])
-    root = _written(writer)
-    body = root[0]
-    assert [each["w"] for each in _attributes(root, "pgSz")] == ["12000", "14000", "16000"]
-    assert [each["left"] for each in _attributes(root, "pgMar")] == ["1120"] * 3
-    assert [child.tag.removeprefix(_W) for child in body] == ["p", "p", "p", "p", "p", "sectPr"]
-    assert _attributes(root, "lang") == []
-
-
-def test_a_style_is_a_run_without_its_text() -> None:
-    run = Run("a", 9, is_bold=True)
-    assert run.without_text() == Run("", 9, is_bold=True)
-    assert run.with_text("b") == Run("b", 9, is_bold=True)

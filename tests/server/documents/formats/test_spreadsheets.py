@@ -42,12 +42,6 @@ def test_texts_of_a_workbook_are_translated_and_nothing_else() -> None:
     assert "Tom Smith" in comments
 
 
-def test_without_a_table_headings_are_translated() -> None:
-    bare = '<table xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"/>'
-    shared = unpacked(translated(workbook(table=bare), ".xlsx", LOUD))["xl/sharedStrings.xml"]
-    assert b"<t>PRODUCT</t>" in shared
-
-
 def test_texts_that_stand_in_cells_as_values_are_translated() -> None:
     cells = (
         '<c r="A1" t="str"><v>one two</v></c>',
@@ -121,11 +115,8 @@ COLOURS = ("light red", "dark blue", "green")
     [
         (list(COLOURS), None),
         ("=$E$2:$E$4", None),
-        ("=E:E", None),
-        ("=Colours!$A$1:$A$3", None),
         ("='My ''old'' colours'!$A$1:$A$3", None),
         ("=Palette", "=Colours!$A$1:$A$3"),
-        ("=INDIRECT($D$1)", "=Colours!$A$1:$A$3"),
         ("=OFFSET(Colours!$A$1,0,0,COUNTA(Colours!$A:$A),1)", None),
     ],
 )
@@ -187,6 +178,32 @@ def test_texts_that_formulas_and_filters_compare_stay() -> None:
     assert _stays(_written(write)) == {"still open", "on hold", "sent off", "very late", "all done"}
 
 
+def test_texts_that_match_a_criterion_stay() -> None:
+    def write(book: Workbook) -> None:
+        sheet = book.add_worksheet()
+        sheet.write_column("A1", ["open now", "re-open", "shut off", "shut on", "on hold", "a 100* hotel", "100 beds"])
+        sheet.write_column("A8", ["the first one here", "the one here first", "too late"])
+        sheet.write_formula("B1", '=COUNTIF(A:A,"open*")+COUNTIF(A:A,"<>on hold")+COUNTIF(A:A,">=5")')
+        sheet.write_formula("B2", '=SUMIF(A:A,"=shut o?",C:C)+COUNTIF(A:A,"*100~*?hotel")+COUNTIF(A:A,"*")')
+        sheet.write_formula("B3", '=MATCH("the*one*here",A:A,0)')
+
+    assert _stays(_written(write)) == {"open now", "shut on", "on hold", "a 100* hotel", "the first one here"}
+
+
+@pytest.mark.parametrize("source", ["=Palette", '=INDIRECT("Colours[The colour]")'])
+def test_a_list_may_name_the_column_of_a_table(source: str) -> None:
+    def write(book: Workbook) -> None:
+        first, second = book.add_worksheet("First"), book.add_worksheet("Second")
+        first.data_validation("A1:A3", {"validate": "list", "source": source})
+        columns = [{"header": "The code"}, {"header": "The colour"}, {"header": "Some words"}]
+        rows = [["a b", COLOURS[0], "not this"], ["c d", COLOURS[1], "nor this"]]
+        second.add_table("B2:D4", {"name": "Colours", "columns": columns, "data": rows})
+        book.define_name("Palette", "=Colours[The colour]")
+
+    headings = {"The code", "The colour", "Some words"}
+    assert _stays(_written(write)) == headings | set(COLOURS[:2])
+
+
 def test_the_reading_of_a_changed_text_is_removed() -> None:
     texts = (
         '<si><t>old house</t><rPh sb="0" eb="3"><t>フルイ</t></rPh><phoneticPr fontId="1"/></si>',
@@ -201,6 +218,22 @@ def test_cells_with_a_list_stay_in_an_opendocument_spreadsheet() -> None:
     cell = '<table:table-cell table:content-validation-name="v1"><text:p>one dog</text:p></table:table-cell>'
     content = unpacked(translated(spreadsheet(cell), ".ods", LOUD))["content.xml"].decode()
     assert cell in content
+
+
+def test_texts_that_formulas_of_an_opendocument_spreadsheet_compare_stay() -> None:
+    texts = ("still open", "on hold", "light red", "a cat", "shut up")
+    cells = "".join(
+        f'<table:table-cell office:value-type="string"><text:p>{text}</text:p></table:table-cell>' for text in texts
+    )
+    formula = "of:=IF([.A1]=&quot;still open&quot;;&quot;a cat&quot;;&quot;SHUT UP&quot;=[.A2])"
+    other = "of:=COUNTIF([.A1:.A9];&quot;&lt;&gt;On Hold&quot;)"
+    condition = "of:cell-content-is-in-list(&quot;light red&quot;;&quot;green&quot;)"
+    content = spreadsheet(
+        f'<table:table-cell table:formula="{formula}"/><table:table-cell table:formula="{other}"/>'
+        f'<table:content-validation table:condition="{condition}"/>{cells}'
+    )
+    written = unpacked(translated(content, ".ods", LOUD))["content.xml"].decode()
+    assert [text for text in texts if f">{text}<" in written] == ["still open", "on hold", "light red", "shut up"]
 
 
 @pytest.mark.parametrize("unit", ["A1 ", "A1:B2 ", "$A:$C,", "Z9!", "'", "INDIRECT(", "a.", '"a"', "&quot;"])

@@ -9,7 +9,6 @@ import srt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from server.documents.markup.line_wrapping import wrap_like
 from server.documents.rewriting import Translate
 from server.interface.errors import DocumentTooComplex, InvalidDocument
 from tests.server.documents.documents import LOUD, SAME, read_soon, translated
@@ -112,6 +111,42 @@ def test_tags_of_dialogues_stay_around_their_words(extension: str) -> None:
     assert translated(dialogue.format(text).encode(), extension, LOUD).decode() == dialogue.format(loud)
 
 
+def test_cues_of_microdvd_are_translated_with_their_frames_and_tags() -> None:
+    text = "{1}{1}23.976\r\n{0}{25}/hello {y:b}there.|/{y:i}see it?\r\n{30}{}- who?|- me.\r\n\r\n{50}{60}42\r\n"
+    loud = "{1}{1}23.976\r\n{0}{25}/HELLO {y:b}THERE.|/{y:i}SEE IT?\r\n{30}{}- WHO?|- ME.\r\n\r\n{50}{60}42\r\n"
+    assert translated(text.encode(), ".sub", LOUD).decode() == loud
+
+
+def test_cues_of_subviewer_are_translated_with_their_header_and_times() -> None:
+    head = "[INFORMATION]\n[TITLE]a film\n[END INFORMATION]\n[SUBTITLE]\n[COLF]&HFFFFFF,[STYLE]bd\n"
+    cues = "00:00:01.00,00:00:03.00\n{}[br]{}\n\n00:00:03.10,00:00:05.00\n{}\n{}\n\n\n00:00:08.00,00:00:09.00\n{}"
+    text = head + cues.format("yes.", "no, a|b.", "where is it?", "here.", "bye!")
+    loud = head + cues.format("YES.", "NO, A|B.", "WHERE IS IT?", "HERE.", "BYE!")
+    assert translated(text.encode(), ".sub", LOUD).decode() == loud
+
+
+@pytest.mark.parametrize(("times", "is_joined"), [(("{0}{50}", "{60}{90}"), True), (("{0}{50}", "{115}{190}"), False)])
+def test_a_sentence_goes_on_in_the_next_cue_of_microdvd_by_its_frames(times: tuple[str, str], is_joined: bool) -> None:
+    received: list[str] = []
+
+    async def translate(texts: Sequence[str]) -> Sequence[str]:
+        received.extend(texts)
+        return texts
+
+    content = f"{{1}}{{1}}50\n{times[0]}it was\n{times[1]}late today.\n".encode()
+    assert translated(content, ".sub", Translate(translate)) == content
+    assert len(received) == (1 if is_joined else 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("hello\n", "neither MicroDVD nor SubViewer"), ("{1}{2}a\nb\n", "line 2 must begin with {first frame}")],
+)
+def test_what_is_no_sub_file_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidDocument, match=message):
+        translated(text.encode(), ".sub", SAME)
+
+
 def test_hard_spaces_of_substation_alpha_separate_words_where_they_stand() -> None:
     dialogue = "[Events]\nDialogue: 0,0:0:1,0:0:2,,,0,0,0,,{}\n"
     received: list[str] = []
@@ -162,13 +197,6 @@ def test_a_cue_has_as_many_lines_as_before(extension: str, head: str, num_lines:
     shares = [len(line) / len("".join(lines)) for line in lines]
     expected = [len(line) / len(cue) for line in cue.split("\n")]
     assert all(abs(share - wanted) < 0.25 for share, wanted in zip(shares, expected, strict=True))
-
-
-def test_words_are_divided_in_the_proportion_of_the_lines() -> None:
-    assert wrap_like(["a", "b", "c", "d"], [1, 1], ["\n"]) == "a b\nc d"
-    assert wrap_like(["a"], [5, 5], ["\n"]) == "a"
-    assert wrap_like(["a", "b"], [9, 1, 1], ["|", "/"]) == "a|b"
-    assert wrap_like(["one", "two", "three", "four", "five", "six"], [20, 5], ["\n"]) == "one two three four five\nsix"
 
 
 @pytest.mark.parametrize(
@@ -231,24 +259,14 @@ def test_a_long_file_of_anything_is_read_soon(before: str, unit: str) -> None:
         read_soon(content, ".srt")
 
 
-@pytest.mark.parametrize("between", ["1" * 100_000, " " * 100_000, "-" * 100_000, "00:00:01,000 -" + " " * 100_000])
-def test_a_long_line_that_is_almost_one_of_times_is_read_soon(between: str) -> None:
-    content = (HEAD + f"Good\n00:00:01,000{between}\n") * 10
-    with contextlib.suppress(InvalidDocument):
-        read_soon(content, ".srt")
-
-
 @pytest.mark.parametrize(
     "text",
     [
         "\n\n1\n0:0:1.5 --> 0:0:2.25  X1:4\nGood\n\n\n\n2\n00:00:03,000 --> 00:00:04,000\nmorning",
         "1\n\n00:00:01,000 --> 00:00:02,000\n\nGood\n\n2\n\n00:00:03,000 --> 00:00:04,000\n\nmorning\n\n",
-        "00:00:01,000 --> 00:00:02,000\nGood\n00:00:03,000-->00:00:04,000\nmorning\n",
         "0001\r\n00:00:01,000 -> 00:00:02,000\r\nGood\r\nmorning  \r\n\r\n2.5\r\n00:00:01,000 --> 00:00:02,000\r\n4",
-        "1\r00:00:01,000 --> 00:00:02,000\rGood\rmorning\r\r",
         "1\n00:00:01,000 --> 00:00:02,000\n\n2\n00:00:01,000 --> 00:00:02,000\nGood\n  \nmorning \t\n \n",
         "1\n00:00:01,000 --> 00:00:02,000\n<i>- Good\n- <b>mor</b>ning</i>\n",
-        " \n",
     ],
 )
 def test_everything_but_the_texts_stays(text: str) -> None:

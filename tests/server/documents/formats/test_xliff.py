@@ -104,11 +104,6 @@ def test_the_nearest_statement_about_translation_counts(units: str, is_translate
     assert (b"<target" in translated(text.encode(), ".xliff", LOUD)) is is_translated
 
 
-def test_a_file_of_xliff_2_may_be_excluded_from_translation() -> None:
-    text = NEW.replace('<file id="f">', '<file id="f" translate="no">').encode()
-    assert translated(text, ".xliff", LOUD) == text
-
-
 def test_a_segmented_unit_gets_a_target_with_its_segments() -> None:
     source = '<source>One two. Three.</source><seg-source><mrk mtype="seg" mid="1">One two.</mrk> {}</seg-source>'
     text = f'<xliff version="1.2"><file><body><trans-unit id="1">{source}</trans-unit></body></file></xliff>'

@@ -3,13 +3,12 @@
 import io
 import zipfile
 from collections.abc import Generator
-from dataclasses import replace
 
 import pytest
 
-from server.documents.fragment import AllFragments, Fragment, Rewrite
+from server.documents.fragment import AllFragments, Fragment
 from server.documents.input.archive import opened
-from server.documents.input.limits import Density, FileLimits
+from server.documents.input.limits import FileLimits
 from server.interface.errors import DocumentTooComplex, DocumentTooLarge, InvalidDocument
 from tests.server.documents.documents import packed, unpacked
 
@@ -24,19 +23,6 @@ def _loud(content: bytes, _name: str, _at_once: bool) -> _Steps:
         return content
     translated = yield [(word,) for word in words]
     return " ".join(str(text) for (text,) in translated).encode()
-
-
-def _windows(steps: Rewrite) -> list[list[Fragment]]:
-    """Return the windows of a document whose texts stay."""
-    found = []
-    window = next(steps, None)
-    while window is not None:
-        found.append(window)
-        try:
-            window = steps.send(window)
-        except StopIteration:
-            break
-    return found
 
 
 def _read(content: bytes, limits: FileLimits, name: str) -> bytes:
@@ -68,14 +54,6 @@ def test_parts_are_rewritten_and_all_other_files_copied(max_held_bytes: int) -> 
             assert new.external_attr == old.external_attr
 
 
-def test_an_archive_is_measured_without_a_copy() -> None:
-    for limits in (FileLimits(max_held_bytes=0), FileLimits()):
-        with opened(io.BytesIO(packed(_FILES)), limits) as archive:
-            windows = _windows(archive.rewrite(None, {"a.xml": _loud, "c.xml": _loud}))
-            found = [text for window in windows for (text,) in window]
-        assert found == ["one", "two", "three"]
-
-
 def test_the_limits_of_a_file_are_kept_to_the_byte() -> None:
     content = packed({"a.xml": b"<a><b/>"})
     assert _read(content, FileLimits(max_part_bytes=7, max_tags=2, max_entries=1, max_uncompressed_bytes=7), "a.xml")
@@ -99,61 +77,3 @@ def test_the_ratio_of_a_large_file_is_limited() -> None:
     assert len(_read(dense, FileLimits(max_ratio=2000), "a")) == 1_100_000
     assert len(_read(stored, FileLimits(max_ratio=1), "a")) == 1_100_000
     assert len(_read(packed({"a": bytes(1_000_000)}), FileLimits(), "a")) == 1_000_000
-
-
-def test_a_comment_of_any_length_hides_no_directory() -> None:
-    for length in (0, 1, 65_535):
-        stream = io.BytesIO(packed({"a": b"x"}))
-        with zipfile.ZipFile(stream, "a") as archive:
-            archive.comment = b"c" * length
-        assert _read(stream.getvalue(), FileLimits(), "a") == b"x"
-        sink = io.BytesIO()
-        with opened(stream, FileLimits()) as archive_of_document:
-            assert not any(_windows(archive_of_document.rewrite(sink, {})))
-        with zipfile.ZipFile(sink) as copy:
-            assert copy.comment == b"c" * length
-
-
-def test_the_directory_is_limited_before_it_is_read() -> None:
-    names = {f"{number:03}" + "n" * 2000: b"" for number in range(10)}  # 20 kB
-    content = packed(names)
-    with pytest.raises(DocumentTooLarge, match=r"directory of the archive may have 10240 bytes, for 10 files"):
-        _read(content, FileLimits(max_entries=10), "x")
-    with pytest.raises(InvalidDocument, match="is missing"):
-        _read(content, FileLimits(max_entries=30), "x")
-
-
-@pytest.mark.parametrize("name", ["/a", "../a", "a/../b", "a\\b", "x/..", "", ".", "C:/a", "c:a"])
-def test_names_that_lead_elsewhere_are_rejected(name: str) -> None:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr(zipfile.ZipInfo(name), b"x")
-    with pytest.raises(InvalidDocument, match="not a valid name"):
-        _read(stream.getvalue(), FileLimits(), name)
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (b"PK", "cut off, or of another format"),
-        (b"", "cut off, or of another format"),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"x" * 100, "needs a password"),
-        (packed(_FILES)[:-1], "cut off"),
-    ],
-)
-def test_other_files_are_rejected(content: bytes, reason: str) -> None:
-    with pytest.raises(InvalidDocument, match=reason):
-        _read(content, replace(FileLimits()), "a")
-
-
-def test_more_paragraphs_than_the_bytes_of_a_file_are_worth_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    content = packed({"a.xml": b"one two three", "c.xml": b"four five"})
-    for most, is_allowed in ((5, True), (4, False)):
-        monkeypatch.setattr("server.documents.input.archive.PARAGRAPHS", Density(most, 10**9))
-        with opened(io.BytesIO(content), FileLimits(max_held_bytes=0)) as archive:
-            steps = archive.rewrite(None, {"a.xml": _loud, "c.xml": _loud})
-            if is_allowed:
-                assert [len(window) for window in _windows(steps)] == [3, 2]
-            else:
-                with pytest.raises(DocumentTooComplex, match="may have 4 paragraphs"):
-                    _windows(steps)

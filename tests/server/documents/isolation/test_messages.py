@@ -42,12 +42,6 @@ def test_a_fragment_is_read_as_it_was_written(fragment: Fragment) -> None:
     assert decode_fragment(encode_fragment(fragment)) == fragment
 
 
-def test_a_plain_text_is_written_as_one() -> None:
-    assert encode_fragment(("plain",)) == "plain"
-    assert encode_fragment((Atom(1),)) == [[1, ""]]
-    assert encode_fragment((Wrap(1, ("a",), is_soft=False),)) == [[1, "a", False, ""]]
-
-
 @pytest.mark.parametrize(
     "value", [None, 3, {"a": 1}, [3], [[1]], [["a", "b"]], [[1, 2]], [[1, "a", 1]], [[1, 2, True]]]
 )
@@ -56,9 +50,3 @@ def test_anything_else_is_rejected(value: object) -> None:
         decode_fragment(value)
     with pytest.raises(ValueError, match="fragment"):
         decode_fragments(value if not isinstance(value, list) else [3])
-
-
-def test_fragments_are_a_list() -> None:
-    assert decode_fragments(["a", [[1, ""]]]) == [("a",), (Atom(1),)]
-    with pytest.raises(ValueError, match="fragments must be a list"):
-        decode_fragments("a")

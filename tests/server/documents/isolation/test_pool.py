@@ -2,50 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from pathlib import Path
 
-import pytest
-
-from server.documents.formats.registry import format_of
-from server.documents.input.limits import FileLimits
-from server.documents.isolation.pool import DocumentProcessPool, RunningSlots
-from server.documents.isolation.process import DocumentProcess, ProcessLimits
-from server.interface.errors import EngineFailed
-
-
-@dataclass(eq=False)
-class FakeProcess:
-    """A process that reads nothing."""
-
-    is_free: bool = True
-    is_alive: bool = True
-    is_killed: bool = False
-
-    def rewrite(self, *_: object) -> "FakeProcess":
-        """Return itself in place of the steps."""
-        return self
-
-    async def kill(self) -> None:
-        """Record the end."""
-        self.is_killed = True
-
-
-@pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[FakeProcess]:
-    """The processes that were started."""
-    found: list[FakeProcess] = []
-
-    async def start(_: ProcessLimits) -> FakeProcess:
-        found.append(FakeProcess())
-        return found[-1]
-
-    monkeypatch.setattr(DocumentProcess, "start", start)
-    return found
-
-
-def _document(processes: DocumentProcessPool) -> "object":
-    return processes.rewrite(Path("a"), Path("b"), format_of("a.txt"), FileLimits(), lambda: None)
+from server.documents.isolation.pool import RunningSlots
 
 
 async def _rest() -> None:
@@ -56,81 +14,6 @@ async def _rest() -> None:
 
 def _run(scenario: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(scenario(), 20))
-
-
-def test_a_process_is_used_again_and_one_is_kept_in_reserve(started: list[FakeProcess]) -> None:
-    async def scenario() -> None:
-        processes = DocumentProcessPool(ProcessLimits())
-        used = []
-        for _ in range(3):
-            async with _document(processes) as steps:  # type: ignore[attr-defined]
-                used.append(steps)
-                await _rest()
-        assert len(started) == 2
-        assert all(each in started for each in used)
-        assert not any(each.is_killed for each in started)
-        await processes.close()
-        assert all(each.is_killed for each in started)
-
-    _run(scenario)
-
-
-def test_no_more_than_two_processes_wait_for_a_document(started: list[FakeProcess]) -> None:
-    async def scenario() -> None:
-        processes = DocumentProcessPool(ProcessLimits())
-        async with _document(processes), _document(processes), _document(processes):  # type: ignore[attr-defined]
-            await _rest()
-        assert sum(not each.is_killed for each in started) == 2
-        await processes.close()
-
-    _run(scenario)
-
-
-def test_a_process_that_is_not_free_or_dead_gets_no_other_document(started: list[FakeProcess]) -> None:
-    async def scenario() -> None:
-        processes = DocumentProcessPool(ProcessLimits())
-        async with _document(processes) as first:  # type: ignore[attr-defined]
-            await _rest()
-            first.is_free = False
-        assert first.is_killed
-        [reserve] = [each for each in started if each is not first]
-        reserve.is_alive = False
-        async with _document(processes) as third:  # type: ignore[attr-defined]
-            assert third is not reserve
-            assert reserve.is_killed
-        await processes.close()
-        async with _document(processes) as late:  # type: ignore[attr-defined]
-            await _rest()
-        assert late.is_killed
-        assert all(each.is_killed for each in started)
-
-    _run(scenario)
-
-
-def test_a_reserve_that_cannot_start_is_logged(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    num_started = 0
-
-    async def start(_: ProcessLimits) -> FakeProcess:
-        nonlocal num_started
-        num_started += 1
-        if num_started == 2:
-            raise EngineFailed("no memory")
-        return FakeProcess()
-
-    async def scenario() -> None:
-        processes = DocumentProcessPool(ProcessLimits())
-        async with _document(processes):  # type: ignore[attr-defined]
-            await _rest()
-        async with _document(processes):  # type: ignore[attr-defined]
-            await _rest()
-        assert num_started == 3  # the next document tries again
-        await processes.close()
-
-    monkeypatch.setattr(DocumentProcess, "start", start)
-    _run(scenario)
-    assert [record.getMessage() for record in caplog.records] == ["no reserve process for documents"]
 
 
 def test_documents_that_compute_for_long_give_as_many_slots_to_others_as_there_are() -> None:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import pytest
 
 from server.documents.formats.options import FormatOptions
-from server.documents.markup.cues import CueMarkup, Line, lines_of, raw
-from server.documents.markup.items import Item, Kind, Unit, find_units
+from server.documents.markup.cues import CueMarkup, lines_of
+from server.documents.markup.items import Item, Unit, find_units
 from server.documents.rewriting import Translate
 from server.interface.errors import InvalidDocument
 from server.text.readers.units import DIVIDER
@@ -28,16 +28,6 @@ def _shown(text: str) -> list[tuple[str, str]]:
     found = _items(text)
     assert "".join(item.raw for item in found) == text
     return [(item.kind.name, item.raw) for item in found]
-
-
-def test_lines_have_their_ends() -> None:
-    assert lines_of("a\r\nb\n\rc") == [Line("a", "\r\n"), Line("b", "\n"), Line("", "\r"), Line("c", "")]
-    assert raw(lines_of("a\r\nb\n\rc")) == "a\r\nb\n\rc"
-    assert [line.is_blank for line in lines_of(" \t\nx\n")] == [True, False, True]
-
-
-def test_a_cue_without_a_letter_is_one_break() -> None:
-    assert _shown("42\n<i>!</i>") == [("BREAK", "42\n<i>!</i>")]
 
 
 def _sentences(text: str) -> list[str]:
@@ -58,16 +48,11 @@ def test_lines_of_one_sentence_are_one_text() -> None:
     "line",
     [
         "Where is it?",
-        "No!",
-        "It rained.",
         "Все ушли.",
-        "هو هنا.",
         "他走了。",
-        "वह गया।",
         "Really?”",
         "(laughs.)",
         "<i>Gone.</i>",
-        "* la la *",
         "but I was--",
         "♪ la la ♪",
     ],
@@ -145,20 +130,8 @@ def test_times_of_words_stand_for_themselves_and_those_of_syllables_leave_the_wo
     assert _sentences(r"good mor{\k30}ning all") == [r"good morning all"]
 
 
-def test_times_stay_in_their_order_wherever_their_words_go() -> None:
-    items = _items("a <00:01.000>b <00:02.000>c")
-    written = "<00:02.000>C <00:01.000>B A"
-    assert _MARKUP.wrapped(Unit(items, 0, len(items)), written) == "<00:01.000>C <00:02.000>B A"
-
-
 def test_shapes_are_no_text_and_the_text_around_them_is() -> None:
     assert _sentences(r"{\pos(1,2)\p1}m 0 0 l 9 9{\p0}a house {\p2}m 1 1 b 2{\p0} here") == ["a house ", " here"]
-
-
-def test_a_blank_line_inside_a_cue_ends_a_sentence() -> None:
-    assert _shown("a\n \n- b") == [
-        ("TEXT", "a"), ("TEXT", "\n"), ("BREAK", " \n"), ("BREAK", "- "), ("TEXT", "b"), ("BREAK", "")
-    ]  # fmt: skip
 
 
 def test_entities_are_read_where_a_format_has_them() -> None:
@@ -189,13 +162,7 @@ def test_a_translation_is_divided_like_its_source() -> None:
     assert _MARKUP.wrapped(Unit(single, 0, len(single)), "one two") == "one two"
 
 
-def test_a_line_does_not_end_inside_a_tag() -> None:
-    items = _items("aa\nbb")
-    assert _MARKUP.wrapped(Unit(items, 0, len(items)), "{a b}one two") == "{a b}one\ntwo"
-    assert items[0].kind is Kind.TEXT
-
-
-NUM_DOCUMENTS = 1000
+NUM_DOCUMENTS = 300
 WORDS = (
     "the", "a", "old", "man", "ship", "Tom", "whose", "went", "7", "1,000", "Dr.", "don't", "co-op", "straße", "ÉTÉ",
     "שלום", "עולם", "مرحبا", "العالم", "привет", "мир", "&amp;co", "x\\hy", "—", "x",

@@ -105,9 +105,9 @@ def _has(tokens: Tokens, phrase: Tokens) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_with_any_options_every_answer_is_valid_and_the_same_alone(seed: int) -> None:
+def test_with_any_options_every_answer_is_valid_and_the_same_alone_and_without_a_prefill(seed: int) -> None:
     table, forced_end = random_table(seed, VOCAB, end_bias=0.7), seed % 2 == 1
-    together = FakeEngine(table, max_rows=24, forced_end=forced_end).run(_requests(seed))
+    together = FakeEngine(table, max_rows=24, forced_end=forced_end, prefills=True).run(_requests(seed))
     for completion, again in zip(together, _requests(seed), strict=True):
         _assert_holds(table, completion, forced_end)
         [alone] = FakeEngine(table, max_rows=8, forced_end=forced_end).run([again])

@@ -1,4 +1,4 @@
-"""Searches in C beside those in NumPy: equal bit by bit, step by step."""
+"""Searches in C compared with those in NumPy: equal bit by bit, step by step."""
 
 from dataclasses import replace
 

@@ -1,17 +1,14 @@
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
-from pydantic import ValidationError
 from starlette.testclient import TestClient
 
 from server.http.admin.app import create_admin_app
 from server.http.app import create_app
 from server.operations.api_keys.key_file import KeyFile, KeyLimits
 from server.operations.api_keys.key_gate import KeyGate
-from server.operations.models import ModelSet
 from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator
 
@@ -25,12 +22,6 @@ def app(echo: EchoGenerator) -> FastAPI:
 def admin(app: FastAPI) -> Iterator[TestClient]:
     with TestClient(app), TestClient(create_admin_app(app.state.server, None), base_url="http://127.0.0.1") as admin:
         yield admin
-
-
-def test_the_models_and_their_load_are_listed(admin: TestClient) -> None:
-    [model] = admin.get("/admin/models").json()["models"]
-    assert (model["name"], model["is_loaded"], model["rows"], model["waiting"]) == ("echo-en-de", True, 64, 0)
-    assert model["source_languages"] == ["en"]
 
 
 def test_the_server_itself_has_no_admin_routes(app: FastAPI) -> None:
@@ -47,17 +38,6 @@ def test_a_folder_that_is_no_bundle_is_refused_with_the_reason(admin: TestClient
     assert "is not a Kvasir bundle" in error["message"]
     assert error["message"].endswith("the models are unchanged")
     assert [model["name"] for model in admin.get("/admin/models").json()["models"]] == ["echo-en-de"]
-
-
-def test_a_damaged_bundle_is_refused_with_the_file(admin: TestClient, tmp_path: Path) -> None:
-    bundle = tmp_path / "damaged"
-    shutil.copytree(Settings().model[0], bundle)
-    damaged = bytearray((bundle / "decoder.onnx").read_bytes())
-    damaged[len(damaged) // 2] ^= 1
-    (bundle / "decoder.onnx").write_bytes(damaged)
-    answer = admin.post("/admin/models", json={"folder": str(bundle)})
-    assert answer.status_code == 422
-    assert "decoder.onnx: its SHA-256 differs" in answer.json()["error"]["message"]
 
 
 def test_the_only_model_cannot_be_removed_and_an_unknown_one_is_not_found(admin: TestClient) -> None:
@@ -89,12 +69,6 @@ def test_no_web_page_changes_models_by_way_of_a_browser(
     assert answer.json()["error"]["message"].endswith(f" is not allowed; {advice}")
 
 
-def test_an_unknown_path_is_answered_with_those_of_administration(admin: TestClient) -> None:
-    answer = admin.get("/docs")
-    message = "no such path; administration is at /admin/models and /admin/activity"
-    assert (answer.status_code, answer.json()) == (404, {"error": {"code": "not_found", "message": message}})
-
-
 def test_with_a_file_of_keys_every_admin_route_needs_one(echo: EchoGenerator, tmp_path: Path) -> None:
     file = KeyFile(tmp_path / "admin.sqlite")
     _, text = file.add("operator", KeyLimits())
@@ -109,28 +83,3 @@ def test_with_a_file_of_keys_every_admin_route_needs_one(echo: EchoGenerator, tm
         assert admin.get("/admin/models", headers=headers).status_code == 200
         assert admin.get("/health/live").status_code == 200
     gate.close()
-
-
-def test_another_address_than_loopback_needs_keys(tmp_path: Path) -> None:
-    with pytest.raises(ValidationError, match="`admin_host` must be a loopback address without `admin_keys`"):
-        Settings(admin_port=0, admin_host="0.0.0.0")
-    assert Settings(admin_port=0, admin_host="0.0.0.0", admin_keys=tmp_path / "keys").admin_port == 0
-
-
-def test_a_defect_has_the_format_of_errors_and_no_traceback(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: ModelSet) -> None:
-        raise RuntimeError("secret")
-
-    monkeypatch.setattr(ModelSet, "reload", fail)
-    administration = create_admin_app(app.state.server, None)
-    client = TestClient(administration, base_url="http://127.0.0.1", raise_server_exceptions=False)
-    with TestClient(app), client as admin:
-        answer = admin.post("/admin/models/reload")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "engine_failed")
-    assert "secret" not in answer.text
-
-
-def test_an_unknown_field_of_a_body_is_named(admin: TestClient) -> None:
-    answer = admin.post("/admin/models", json={"path": "x"})
-    assert answer.status_code == 422
-    assert "`folder` is required" in answer.json()["error"]["message"]

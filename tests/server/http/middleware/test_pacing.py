@@ -26,13 +26,6 @@ def test_a_client_may_use_its_share_and_all_together_the_limit() -> None:
     assert unread.total == 40
 
 
-def test_the_only_response_may_be_larger_than_the_limit() -> None:
-    unread = UnreadBytes(100)
-    with unread.holding("a", 1000), pytest.raises(QueueFull):
-        unread.add("b", 1)
-    assert unread.total == 0
-
-
 class _Connection:
     """One request and what is sent in answer. `gate` holds up every chunk of a body."""
 

@@ -1,5 +1,4 @@
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,12 +6,14 @@ import html5lib
 import pytest
 import tinycss2
 from starlette.testclient import TestClient
+from tinycss2.ast import Declaration, FunctionBlock, QualifiedRule
+from tinycss2.color4 import Color, parse_color
 
 from server.http.app import create_app
 from server.http.page.routes import FOLDER, INDEX
 from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator
-from tests.server.http.page.page_colours import contrast, palettes
+from tests.server.http.page.page_texts import texts_of
 
 PAGES = (INDEX, "live.html")
 FILES = sorted(path.name for path in FOLDER.iterdir())
@@ -101,32 +102,11 @@ def test_a_file_that_is_known_is_not_sent_again(path: str, client: TestClient) -
     assert client.get(path, headers={"If-None-Match": '"other"'}).status_code == 200
 
 
-def test_head_has_the_headers_and_no_body(client: TestClient) -> None:
-    answer = client.head("/")
-    assert answer.status_code == 200
-    assert answer.content == b""
-    assert answer.headers["etag"] == client.get("/").headers["etag"]
-
-
 @pytest.mark.parametrize("name", ["", "none.js", "..%2Fapp.py", "%2e%2e/app.py"])
 def test_nothing_else_can_be_asked_for(name: str, client: TestClient) -> None:
     answer = client.get(f"/page/{name}")
     assert answer.status_code == 404
     assert answer.json()["error"]["code"] == "not_found"
-
-
-def test_the_page_is_not_part_of_the_described_api(client: TestClient) -> None:
-    paths = client.get("/openapi.json").json()["paths"]
-    assert "/v1/limits" in paths
-    assert not [path for path in paths if path == "/" or path.startswith("/page")]
-
-
-def test_the_limits_are_those_of_the_settings(echo: EchoGenerator) -> None:
-    settings = Settings(max_text_characters=500, max_beam_size=6, default_beam_size=2)
-    with TestClient(create_app(settings, [echo])) as client:
-        limits = client.get("/v1/limits").json()
-    assert limits["max_text_characters"] == 500
-    assert (limits["max_beam_size"], limits["default_beam_size"]) == (6, 2)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -140,23 +120,11 @@ def test_the_page_is_valid_html(name: str) -> None:
         assert set(named) <= set(ids), attribute
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_the_page_has_no_script_or_style_inside(name: str) -> None:
-    page = _text(name)
-    assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:", page)
-    assert all("src=" in tag for tag in re.findall(r"<script[^>]*>", page))
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_no_file_names_another_host(name: str) -> None:
     code = "\n".join(line for line in _text(name).splitlines() if not line.lstrip().startswith(("*", "/*", "//")))
     code = code.replace("http://www.w3.org/2000/svg", "")  # a name, of which nothing is fetched
     assert not re.search(r"https?:|wss?:|[\"'(]//", code)
-
-
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_scripts_never_make_mark_up_of_text(name: str) -> None:
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", _text(name))
 
 
 def test_all_that_is_linked_or_imported_is_there_and_all_that_is_there_is_used() -> None:
@@ -188,16 +156,6 @@ def test_every_colour_that_is_used_is_declared_and_every_one_declared_is_used() 
     assert used == set(light) == set(dark)
 
 
-def test_files_of_the_page_are_short() -> None:
-    too_long = {name: count for name in FILES if (count := _text(name).count("\n")) > 250}
-    assert not too_long
-
-
-def test_the_wheel_has_the_page() -> None:
-    project = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text(encoding="utf-8"))
-    assert {"http/page/docs/*", "http/page/static/**"} <= set(project["tool"]["setuptools"]["package-data"]["server"])
-
-
 @pytest.mark.parametrize(("root_path", "servers"), [("", None), ("/below", [{"url": "/below"}])])
 def test_the_description_of_an_application_below_a_path_names_it(
     echo: EchoGenerator, root_path: str, servers: list[dict[str, str]] | None
@@ -208,3 +166,109 @@ def test_the_description_of_an_application_below_a_path_names_it(
             description = client.get(f"{root_path}/openapi.json").json()
             assert description.get("servers") == servers
             assert "/v1/translate" in description["paths"]
+
+
+LANGUAGES = ("en", "de", "es", "fr")
+ATTRIBUTES = {"data-label": "aria-label", "data-title": "title", "data-placeholder": "placeholder"}
+
+
+def _forms(text: str | dict[str, str]) -> list[str]:
+    return [text] if isinstance(text, str) else list(text.values())
+
+
+ENGLISH = texts_of("en")
+
+
+def test_there_are_texts_for_every_language_that_the_page_offers() -> None:
+    page = (FOLDER / INDEX).read_text(encoding="utf-8")
+    assert set(re.findall(r'<option value="(\w+)"', page)) == set(LANGUAGES)
+    assert {path.stem.removeprefix("texts_") for path in FOLDER.glob("texts_*.js")} == set(LANGUAGES)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_has_every_text_with_its_values(language: str) -> None:
+    texts = texts_of(language)
+    assert list(texts) == list(ENGLISH)
+    for key, text in texts.items():
+        expected = {name for form in _forms(ENGLISH[key]) for name in re.findall(r"\{(\w+)\}", form)}
+        for form in _forms(text):
+            assert form.strip() == form != "", key
+            assert set(re.findall(r"\{(\w+)\}", form)) == expected, key
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_texts_with_a_count_have_the_plural_forms_of_the_language(language: str) -> None:
+    for key, text in texts_of(language).items():
+        assert isinstance(text, dict) == isinstance(ENGLISH[key], dict), key
+        if isinstance(text, dict):
+            assert set(text) == {"one", "other"}, key
+
+
+def test_every_text_is_used_and_every_used_text_exists() -> None:
+    used = set()
+    for path in FOLDER.iterdir():
+        if not path.name.startswith("texts_") and path.suffix in (".js", ".html"):
+            used |= set(re.findall(r'"([a-z]+\.[a-zA-Z]+)"', path.read_text(encoding="utf-8")))
+    used |= {"output.length", "output.repetition"}  # built from the finish reason
+    named = {key for key in used if key.split(".")[0] in {each.split(".")[0] for each in ENGLISH}}
+    assert named == set(ENGLISH)
+
+
+def test_the_html_has_the_english_texts() -> None:
+    for key, shown in _shown_texts():
+        assert shown == ENGLISH[key], key
+
+
+def _shown_texts() -> Iterator[tuple[str, str | None]]:
+    pages = [(FOLDER / name).read_text(encoding="utf-8") for name in (INDEX, "live.html")]
+    documents = [html5lib.parse(page, namespaceHTMLElements=False) for page in pages]
+    for element in (element for document in documents for element in document.iter()):
+        if key := element.get("data-text"):
+            yield key, element.text
+        for attribute, shown in ATTRIBUTES.items():
+            if key := element.get(attribute):
+                yield key, element.get(shown)
+
+
+Palette = dict[str, str]
+
+
+def palettes(sheet: Path) -> tuple[Palette, Palette]:
+    """Colours by name, for light and for dark, of all `--name: light-dark(one, other)` in a style sheet."""
+    light: Palette = {}
+    dark: Palette = {}
+    rules = tinycss2.parse_stylesheet(sheet.read_text(encoding="utf-8"), skip_comments=True, skip_whitespace=True)
+    for rule in rules:
+        assert isinstance(rule, QualifiedRule), rule
+        for declaration in tinycss2.parse_blocks_contents(rule.content, skip_comments=True, skip_whitespace=True):
+            assert isinstance(declaration, Declaration), declaration
+            if declaration.name.startswith("--"):
+                light[declaration.name], dark[declaration.name] = _pair(declaration)
+    return light, dark
+
+
+def _pair(declaration: Declaration) -> tuple[str, str]:
+    [function] = [token for token in declaration.value if isinstance(token, FunctionBlock)]
+    assert function.name == "light-dark", f"{declaration.name} has one colour for light and dark"
+    commas = [place for place, token in enumerate(function.arguments) if token == ","]
+    [comma] = commas
+    one, other = function.arguments[:comma], function.arguments[comma + 1 :]
+    return tinycss2.serialize(one).strip(), tinycss2.serialize(other).strip()
+
+
+def contrast(one: str, other: str) -> float:
+    """From 1 to 21: https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio."""
+    lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(written: str) -> float:
+    colour = parse_color(written)
+    assert isinstance(colour, Color), written
+    assert colour.alpha == 1, f"{written} shows what is behind it"
+    red, green, blue = (_linear(channel) for channel in colour.to("srgb").coordinates)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _linear(channel: float) -> float:
+    return channel / 12.92 if channel <= 0.04045 else float(((channel + 0.055) / 1.055) ** 2.4)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import httpx2
 
+from server.http.responses.errors import ErrorFormat
+
 _TEXTS = ("Tea.", "", " ", "a" * 300, "en", "de", "auto", "xx", "zh-TW", "\x00", "ﷺ{0}<b0>x</b0>", "a\r\nb\n", "1e999")
 _RAW = (
     "{",
@@ -57,6 +59,15 @@ def random_request(client: httpx2.Client, fuzzed: Fuzzed, chance: random.Random)
         return client.build_request("GET", address, params=query | form)
     headers = {"Content-Type": chance.choice(_MEDIA_TYPES[:3])}
     return client.build_request(method, address, params=query, content=json.dumps(body).encode(), headers=headers)
+
+
+def check_error(answer: httpx2.Response, error_format: ErrorFormat) -> None:
+    """Check that a response has the fields of a protocol's errors, with values of their types, and no others."""
+    assert _shape(answer.json()) == _shape(error_format.body(answer.status_code, "code", "message"))
+
+
+def _shape(value: object) -> object:
+    return {name: _shape(each) for name, each in value.items()} if isinstance(value, Mapping) else type(value)
 
 
 def _damaged(value: object, chance: random.Random) -> object:

@@ -63,12 +63,9 @@ def test_text_that_grows_is_translated_over_a_websocket(client: TestClient) -> N
     ("message", "problem"),
     [
         ("nonsense", "a message must be a JSON object"),
-        ("[1]", "a message must be a JSON object"),
         ("[" * 100_000, "a message must be a JSON object"),
-        ('{"append": 5}', "`append` must be a valid string"),
         ('{"apend": "x"}', "`apend` is not a field of this request"),
         ('{"text": "x"}', "`text` needs `replace_from`"),
-        ('{"append": "x", "replace_from": 0}', "`append` cannot be combined with `replace_from`"),
         ('{"replace_from": 99, "text": "x"}', "`replace_from` must be from 0 to 0"),
     ],
 )

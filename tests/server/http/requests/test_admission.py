@@ -4,7 +4,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 from server.http.app import create_app
-from server.http.state import ServerState
 from server.interface.errors import QueueFull
 from server.operations.settings import Settings
 from tests.fakes.cached_echo import Cached, ask, run
@@ -38,15 +37,6 @@ def test_a_request_to_a_full_server_is_refused_unread(
     assert post() == 429
     echoes[1].error = None
     assert post() in (400, 422)
-
-
-@pytest.mark.parametrize("path", ["/v1/translate", "/translate", "/v2/translate"])
-def test_a_full_server_that_drains_answers_503(client: TestClient, echoes: list[EchoGenerator], path: str) -> None:
-    server: ServerState = client.app.state.server  # type: ignore[attr-defined]  # a FastAPI
-    server.draining = True
-    for echo in echoes:
-        echo.error = FULL
-    assert client.post(path, content="{}", headers={"Content-Type": "application/json"}).status_code == 503
 
 
 def test_what_is_not_translated_is_answered_by_a_full_server(client: TestClient, echoes: list[EchoGenerator]) -> None:
@@ -95,18 +85,4 @@ def test_a_cache_that_finds_sentences_is_asked_by_everybody(echo: EchoGenerator)
 
     run(ask_for_the_same_sentence)
     echo.error = FULL
-    assert _num_refused(cached, 64) == 0
-
-
-def test_a_sample_that_is_answered_opens_the_cache_for_everybody(echo: EchoGenerator) -> None:
-    cached = Cached(echo)
-
-    async def ask_for_the_same_sentence(times: int) -> None:
-        for _ in range(times):
-            await cached.generator.generate([ask(5)])
-
-    run(lambda: ask_for_the_same_sentence(1))
-    echo.error = FULL
-    assert _num_refused(cached, 16) == 15
-    run(lambda: ask_for_the_same_sentence(8))
     assert _num_refused(cached, 64) == 0

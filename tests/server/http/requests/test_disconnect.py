@@ -50,33 +50,6 @@ async def test_work_is_cancelled_when_any_server_reports_the_end_of_the_connecti
 
 
 @in_event_loop
-async def test_the_result_ends_the_watch() -> None:
-    messages: asyncio.Queue[Message] = asyncio.Queue()
-    work = _Work()
-    task = asyncio.create_task(unless_disconnected(_request(messages), work.run()))
-    await _settle()
-    work.may_end.set()
-    assert await task == "done"
-    await _settle()
-    assert len(asyncio.all_tasks()) == 1
-
-
-@in_event_loop
-async def test_the_loss_of_a_connection_that_reports_it_cancels_the_work() -> None:
-    messages: asyncio.Queue[Message] = asyncio.Queue()
-    connection, work = LossReport(), _Work()
-    task = asyncio.create_task(unless_disconnected(_request(messages, connection), work.run()))
-    await _settle()
-    assert len(asyncio.all_tasks()) == 2, "a connection that reports its loss needs no watch"
-    assert connection.on_loss is not None
-    connection.report()
-    with pytest.raises(ClientGone):
-        await task
-    assert work.was_cancelled
-    assert connection.on_loss is None
-
-
-@in_event_loop
 async def test_work_for_a_lost_connection_does_not_begin() -> None:
     connection, work = LossReport(), _Work()
     connection.is_lost = True

@@ -32,10 +32,6 @@ def test_a_body_that_begins_like_json_is_json_and_the_query_is_not_read(media_ty
     assert sent.as_json() == {"q": "Tea."}
 
 
-def test_json_may_begin_with_a_byte_order_mark() -> None:
-    assert _read(b'\xef\xbb\xbf{"q": "Tea."}', FORM).texts("q") == ["Tea."]
-
-
 def test_blank_bytes_before_json_are_bounded() -> None:
     assert looks_like_json(b" " * 255 + b"[")
     assert not looks_like_json(b" " * 256 + b"[")
@@ -101,10 +97,6 @@ def test_json_that_is_no_object_is_rejected(body: bytes, message: str) -> None:
     assert list(json_names({}, body)) == []
 
 
-def test_names_of_a_json_object_are_those_of_the_parameters() -> None:
-    assert list(json_names({}, b'{"q": 1, "source": null}')) == ["q", "source"]
-
-
 def test_texts_are_strings_without_lone_surrogates() -> None:
     sent = _json({"one": "a\ud800", "list": ["a", "b"], "none": [], "number": 1, "mixed": ["a", 1]})
     assert sent.text("one") == "a\ufffd"
@@ -122,22 +114,18 @@ WRONG = "wrong"
     ("value", "integer", "number", "flag", "word"),
     [
         (0, 0, 0.0, False, "0"),
-        (1, 1, 1.0, True, "1"),
         (7, 7, 7.0, WRONG, "7"),
         (2.0, 2, 2.0, WRONG, WRONG),
         (2.5, WRONG, 2.5, WRONG, WRONG),
         (True, WRONG, WRONG, True, "1"),
-        (False, WRONG, WRONG, False, "0"),
         ("12", 12, 12.0, WRONG, "12"),
         ("0.5", WRONG, 0.5, WRONG, "0.5"),
         ("true", WRONG, WRONG, True, "true"),
-        ("False", WRONG, WRONG, False, "False"),
         ("inf", WRONG, WRONG, WRONG, "inf"),
         (10**400, 10**400, WRONG, WRONG, str(10**400)),
         ("", None, None, WRONG, ""),
         (None, None, None, None, None),
         ([1], WRONG, WRONG, WRONG, WRONG),
-        ({}, WRONG, WRONG, WRONG, WRONG),
     ],
 )
 def test_numbers_and_flags_are_read_from_text_as_well(

@@ -1,39 +1,10 @@
 import pytest
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from server.http.app import create_app
-from server.http.requests.translation_call import bypasses_cache, expected_detail_bytes
-from server.interface.decoding_options import DecodingOptions
 from server.operations.settings import Settings
 from tests.fakes.echo import EchoGenerator
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("no-cache", True),
-        ("max-age=0, No-Cache ", True),
-        ("no-store", False),
-        ("no-cache-at-all", False),
-        ("", False),
-        (None, False),
-    ],
-)
-def test_a_request_without_the_cache(value: str | None, expected: bool) -> None:
-    headers = [] if value is None else [(b"cache-control", value.encode())]
-    assert bypasses_cache(Request({"type": "http", "headers": headers})) is expected
-
-
-def test_details_are_expected_to_take_memory_by_character() -> None:
-    assert expected_detail_bytes(DecodingOptions(return_token_scores=True), 100) == 0
-    attention = expected_detail_bytes(DecodingOptions(return_attention=True), 100)
-    alternatives = expected_detail_bytes(DecodingOptions(num_token_alternatives=2), 100)
-    assert attention > 10 * alternatives > 0
-    assert expected_detail_bytes(DecodingOptions(num_token_alternatives=4), 100) == 2 * alternatives
-    assert expected_detail_bytes(DecodingOptions(num_token_alternatives=2), 200) == 2 * alternatives
-    both = DecodingOptions(return_attention=True, num_token_alternatives=2)
-    assert expected_detail_bytes(both, 100) == attention + alternatives
 
 
 @pytest.mark.parametrize("path", ["/v1/translate", "/v1/score"])

@@ -39,68 +39,17 @@ def _error(client: TestClient, content: bytes, status: int, headers: dict[str, s
     ("body", "message"),
     [
         ({}, "`text` is required"),
-        ({"text": 5}, "`text` must be a string or a list of strings. Given: 5"),
-        ({"text": None}, "`text` must be a string or a list of strings. Given: None"),
         ({"text": ["a", 5]}, "`text` item 1 must be a string"),
-        ({"text": {"a": 5}}, "`text` must be a string or a list of strings. Given: an object of 1"),
-        (
-            {"text": "a", "glossary": {"a": 5}},
-            "`glossary` must have strings, or lists of strings, as values. Given: an object of 1",
-        ),
-        ({"text": "a", "beam_size": True}, "`beam_size` must be a valid integer. Given: True"),
-        ({"text": "a", "beam_size": "4"}, "`beam_size` must be a valid integer. Given: 4"),
         ({"text": "a", "beam_size": 9}, "`beam_size` must be at most 8. Given: 9"),
-        ({"text": "a", "beam_size": 0}, "`beam_size` must be at least 1. Given: 0"),
-        (
-            {"text": "a", "length_penalty": 1e300},
-            "`length_penalty` must be at most 10. Given: 1e+300",
-        ),
         ({"text": "a", "max_new_tokens": 33}, "`max_new_tokens` must be from 1 to 32 with this model. Given: 33"),
-        (
-            {"text": "a", "num_hypotheses": 3, "beam_size": 2},
-            "`num_hypotheses` must be from 1 to 2 with a beam_size of 2. Given: 3",
-        ),
-        ({"text": "a", "early_stopping": 1}, "`early_stopping` must be a valid boolean. Given: 1"),
-        (
-            {"text": "a", "timeout_seconds": 61},
-            "`timeout_seconds` must be above 0 and at most 60 on this server. Given: 61",
-        ),
-        (
-            {"text": "a", "required_phrases": "b"},
-            "`required_phrases` must be a valid list. Given: b",
-        ),
-        (
-            {"text": "a", "required_phrases": ["b"] * 9},
-            "`required_phrases` must have at most 8 items, not 9. Given: a list of 9",
-        ),
-        (
-            {"text": "a", "target_prefix": 1},
-            "`target_prefix.str` must be a valid string. Given: 1; "
-            "`target_prefix.list[str]` must be a valid list. Given: 1",
-        ),
         ({"text": "a", "beam_width": 4}, "`beam_width` is not a field of this request"),
         ({"text": "a", "target": "fr"}, "no model translates from any language to fr; available: en to de"),
-        (
-            {"text": "a", "source": "e" * 65},
-            "`source` must have at most 64 characters. Given: " + "e" * 60 + "…",
-        ),
-        ({"text": "a", "source": {"a": 1}}, "`source` must be a valid string. Given: an object of 1"),
-        ({"text": "a", "source": 1}, "`source` must be a valid string. Given: 1"),
         ({"text": ["a"] * 101}, "a request must have at most 100 texts. Given: 101; send them in parts"),
-        ({"text": "a" * 20_001}, "a request must have at most 20000 characters. Given: 20001; send them in parts"),
-        ([], "the body must be a JSON object, sent with Content-Type: application/json"),
         ("text", "the body must be a JSON object, sent with Content-Type: application/json"),
-        ({"text": "a", "\ud800": 1}, "the body has a field name that is not valid Unicode"),
-        ({"text": "a", "x" * 100: 1}, "`" + "x" * 60 + "…` is not a field of this request"),
     ],
 )
 def test_an_invalid_body_is_rejected_in_one_readable_sentence(client: TestClient, body: object, message: str) -> None:
     assert _error(client, json.dumps(body).encode(), 422)[1] == message
-
-
-def test_several_problems_are_in_one_error(client: TestClient) -> None:
-    _, message = _error(client, b'{"text": 5, "beam_size": 9, "nonsense": 1}', 422)
-    assert message.count("; ") == 2
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999", "-0.0e-400", "123456789" * 20])
@@ -113,12 +62,8 @@ def test_numbers_that_are_none_are_refused_or_harmless(client: TestClient, value
     ("content", "status"),
     [
         (b"", 422),
-        (b"{", 422),
-        (b'{"text": "a"', 422),
-        (b"null", 422),
         (b'{"text": "\xff\xfe"}', 400),
         (b"[" * 100_000, 422),
-        (b'{"text":' * 20_000, 400),
         (b'{"text": "a", "beam_size": ' + b"9" * 5000 + b"}", 422),
         (b'{"text": "a", "source": "\\ud800"}', 422),
     ],
@@ -131,23 +76,6 @@ def test_what_is_no_json_is_refused(client: TestClient, content: bytes, status: 
 def test_another_content_type_is_refused_and_the_right_one_named(client: TestClient, content_type: str) -> None:
     _, message = _error(client, b'{"text": "a"}', 422, {"Content-Type": content_type})
     assert "application/json" in message
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '"\\ud800"',
-        '["\\ud800"]',
-        '"a\\u0000b"',
-        '"\\ud83d\\ude00"',
-        '"</s> <pad> <unk> >>de<<"',
-        '"\\u202e\\u05e9\\u05dc\\u05d5\\u05dd"',
-    ],
-)
-def test_odd_texts_are_translated_like_any_other(client: TestClient, text: str) -> None:
-    answer = client.post("/v1/translate", content=f'{{"text": {text}}}', headers=_JSON)
-    assert answer.status_code == 200
-    assert len(answer.json()["translations"]) == 1
 
 
 def test_a_body_over_the_limit_is_refused_when_it_is_announced(client: TestClient) -> None:

@@ -12,6 +12,8 @@ from server.text.protection.word_alignment import by_words, identity_links, link
         ("ab cd", (1, 2, 4), ["a", "b", "c", "d"]),
         ("abc", (0, 3), ["abc"]),
         ("abc", (1, 2, 1), ["a", "b", "c"]),
+        ("1,250.50 or 2.", (), ["1,250.50", "or", "2", "."]),
+        ("20,000", (3,), ["20,", "000"]),
         ("", (1,), []),
     ],
 )

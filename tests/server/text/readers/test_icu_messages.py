@@ -1,6 +1,6 @@
 import pytest
 
-from server.text.readers.icu_messages import message_parts
+from server.text.readers.icu_messages import message_lines, message_parts
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,21 @@ def test_arguments_may_be_nested_eight_deep() -> None:
         assert [part for is_text, part in message_parts(nested(depth)) if is_text] == ["text"]
     deep = nested(12)
     assert message_parts(deep) == [(True, deep)]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", []),
+        ("one\ntwo\r\n", ["one\n", "two\r\n"]),
+        ("{n, plural, other {a}}\n{m, plural, other {b}}", ["{n, plural, other {a}}\n", "{m, plural, other {b}}"]),
+        ("x {n, plural,\n\tother {a\nb}\n} y\nz\n", ["x {n, plural,\n\tother {a\nb}\n} y\n", "z\n"]),
+        (
+            "{n, plural,\nother {a}} {m, select,\nother {b}}\nc",
+            ["{n, plural,\nother {a}} {m, select,\nother {b}}\n", "c"],
+        ),
+        ("{n, plural,\nother {a}\nb", ["{n, plural,\n", "other {a}\n", "b"]),
+    ],
+)
+def test_an_argument_is_in_one_line(text: str, lines: list[str]) -> None:
+    assert message_lines(text) == lines

@@ -39,6 +39,16 @@ UNKNOWN = UnknownCharacters(map(chr, range(0x3000)))
         ("a * b * c and x_y_z and 2*3*4", "a * b * c and x_y_z and 2*3*4"),
         ("WHERE IS {name}?", "WHERE IS {name}?"),
         (".. note:: the dog\n..  note:: the fox", "the dog|the fox"),
+        ("the dog isn''t {0}", "the dog isn't {0}"),
+        ("the dog isn''t '{0}'", "the dog isn''t '{0}'"),
+        ("_Where is &the dog", "_Where is &the dog"),
+        ("Where is _the dog...", "Where is the dog..."),
+        ("&Where is it?", "Where is it?"),
+        ("the &dog & tea", "the &dog & tea"),
+        ("the fox&dog and my_tea", "the fox&dog and my_tea"),
+        (", the dog and tea\n) the fox", "the dog and tea|the fox"),
+        ("the dog    tea\n       4711    the fox", "the dog|tea|the fox"),
+        ("Where is {n, plural,\r\n\tone {the dog}\r\n\tother {# tea\r\nthe fox}\r\n}", "Where is|the dog|tea|the fox"),
         ("a) the dog\nb) the fox", "the dog|the fox"),
         ("the dog\n: the fox\n:   tea", "the dog|the fox|tea"),
         ("the dog  jumps 🎉", "the dog  jumps"),
@@ -103,7 +113,7 @@ def test_each_marker_at_the_beginning_of_lines_is_found(start: str) -> None:
     assert [part.text for part in read_text(text, UNKNOWN) if isinstance(part, Unit)] == ["the fox", "the dog"]
 
 
-@pytest.mark.parametrize("text", ["24. Dezember", "- so he said", "a) or b)", "NATO is big, and so is it.", "a=b c"])
+@pytest.mark.parametrize("text", ["24. Dezember", "- so he said", "a) or b)", "NATO is big, and so is it.", "a: b c"])
 def test_a_line_of_everyday_text_is_one_plain_unit(text: str) -> None:
     [unit] = (part for part in read_text(text, UNKNOWN) if isinstance(part, Unit))
     assert (unit.text, unit.is_plain) == (text, True)

@@ -136,6 +136,24 @@ def test_an_ending_a_sign_or_a_part_of_a_number_is_read(word: str, name: str, co
     assert _built(word, f"<{name}>", content, f"</{name}>", " x").text == f"{word}{content} x"
 
 
+@pytest.mark.parametrize(
+    ("before", "content", "behind", "span"),
+    [
+        ("the value of x", "i", " is", "xi"),
+        ("T", "max", ", that", "Tmax"),
+        ("a or bc", "n+1", "", "bcn+1"),
+        ("a word", "low", " is", None),
+        ("an x", "i", "y", None),
+        ("an x", "of all of it", "", None),
+    ],
+)
+def test_a_variable_with_an_index_is_one_span(before: str, content: str, behind: str, span: str | None) -> None:
+    unit = _built(before, "<sub>", content, "</sub>", *([behind] if behind else []), unknown=_ALL)
+    found = [(unit.text[each.start : each.end], each.output) for each in unit.protected]
+    assert found == ([] if span is None else [(span, f"{span.removesuffix(content)}<sub>{content}</sub>")])
+    assert len(unit.tags) == (span is None)
+
+
 @given(st.data())
 def test_tags_and_marks_inside_spans_are_written_in_their_order(data: st.DataObject) -> None:
     """Whatever stands around a span or inside it, a unit that comes back unchanged is its source."""

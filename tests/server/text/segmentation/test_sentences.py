@@ -164,6 +164,10 @@ def test_the_time_to_split_grows_with_the_length(unit: str, language: str) -> No
         ("el", "Ο Α. Β. Νίκου ήρθε. Μετά έφυγε.", ["Ο Α. Β. Νίκου ήρθε.", "Μετά έφυγε."]),
         ("hi", "कीमत ३.७५ है। ठीक।", ["कीमत ३.७५ है।", "ठीक।"]),
         ("th", "พบ ดร.สมชายที่นี่", ["พบ ดร.สมชายที่นี่"]),
+        ("th", "ระยะทาง 384,400 กม. หรือ 238,855 ไมล์", ["ระยะทาง 384,400 กม. หรือ 238,855 ไมล์"]),
+        ("de", '"... dass nichts bleibt." Gut.', ['"... dass nichts bleibt."', "Gut."]),
+        ("cs", "... a tak dále. Ano.", ["... a tak dále.", "Ano."]),
+        ("hu", "XIV. Lajos uralkodott. Meghalt.", ["XIV. Lajos uralkodott.", "Meghalt."]),
         ("ar", "وصل د. أحمد مساء. ثم غادر.", ["وصل د. أحمد مساء.", "ثم غادر."]),
     ],
 )

@@ -1,5 +1,4 @@
 import json
-import math
 from pathlib import Path
 
 import pytest
@@ -7,7 +6,6 @@ import pytest
 from bundle.loading import Bundle
 from bundle.manifest import TARGET_VOCABULARY_FILE, VOCABULARY_FILE
 from server.text.tokenizers.base import SourceTemplate, read_vocabularies, spans_of_beginnings
-from server.text.tokenizers.word_tokens import cost_of_ranks
 from tests.fakes.echo import make_bundle
 
 
@@ -43,11 +41,6 @@ def test_a_vocabulary_must_have_pieces(tmp_path: Path, content: object) -> None:
     _write(bundle, VOCABULARY_FILE, content)
     with pytest.raises(ValueError, match="must be a JSON object"):
         read_vocabularies(bundle)
-
-
-def test_frequent_tokens_cost_less() -> None:
-    assert cost_of_ranks([]) == 0
-    assert cost_of_ranks([0, 90]) == pytest.approx(math.log(10) + math.log(100))
 
 
 def _template(bundle: Bundle, **described: object) -> SourceTemplate:

@@ -10,7 +10,6 @@ def test_text_is_the_bytes_of_utf8_behind_three_control_tokens(echo_bundle: Bund
     assert tokenizer.encode("a").tolist() == [100, _END]
     assert tokenizer.encode_target("\ud800") == tokenizer.encode_target("\ufffd")
     assert tokenizer.count_tokens("aä") == 4
-    assert tokenizer.word_cost("word") == 0
 
 
 def test_tokens_that_are_no_bytes_have_no_text(echo_bundle: Bundle) -> None:

@@ -126,15 +126,6 @@ def test_tokens_outside_the_vocabulary_are_skipped(echo_bundle: Bundle) -> None:
     assert tokenizer.decode([10_000, *tokens, echo_bundle.config.special_tokens.padding]) == "the lazy dog"
 
 
-def test_texts_together_have_the_tokens_of_each(default_bundle: Bundle) -> None:
-    tokenizer = MarianTokenizer(default_bundle)
-    texts = ["The dog.", "", "Größe 😀 \ud800", "a" * 300] * 10
-    for number in (1, len(texts)):
-        some = texts[:number]
-        for tokens, text in zip(tokenizer.encode_all(some, "de", "en"), some, strict=True):
-            assert tokens.tolist() == tokenizer.encode(text, "de", "en").tolist()
-
-
 def test_tokens_joined_here_are_those_that_sentencepiece_joins(default_bundle: Bundle) -> None:
     tokenizer = MarianTokenizer(default_bundle)
     numbers = random.Random(7)

@@ -91,15 +91,9 @@ def test_what_is_not_done_cannot_be_fetched(client: TestClient, echo: EchoGenera
 @pytest.mark.parametrize(
     ("name", "content", "fields", "message"),
     [
-        ("a.txt", b"", {}, "Invalid file data."),
         ("a.exe", TEXT, {}, "Invalid file data."),
-        ("a.txt", TEXT, {"target_lang": ""}, "Parameter 'target_lang' not specified."),
         ("a.txt", TEXT, {"target_lang": "xx"}, "Value for 'target_lang' not supported."),
-        ("a.txt", TEXT, {"source_lang": "DE"}, "Value for 'source_lang' not supported."),
         ("a.txt", TEXT, {"source_lang": "EN", "target_lang": "EN"}, "Source and target language are equal."),
-        ("a.txt", TEXT, {"output_format": "docx"}, "output_format not supported."),
-        ("a.txt", TEXT, {"formality": "rude"}, "Value for 'formality' not supported."),
-        ("a.txt", TEXT, {"glossary_id": "x"}, "Use of a glossary requires the source_lang parameter"),
     ],
 )
 def test_errors_have_the_wording_of_the_protocol(
@@ -108,10 +102,3 @@ def test_errors_have_the_wording_of_the_protocol(
     answer = client.post("/v2/document", files={"file": (name, content)}, data={"target_lang": "DE"} | fields)
     assert answer.status_code == 400, answer.text
     assert answer.json()["message"].startswith(message)
-
-
-def test_the_name_may_be_a_field_beside_the_file(client: TestClient) -> None:
-    answer = client.post(
-        "/v2/document", files={"file": ("blob", TEXT)}, data={"target_lang": "DE", "filename": "a.txt"}
-    )
-    assert answer.status_code == 200

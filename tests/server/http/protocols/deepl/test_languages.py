@@ -52,24 +52,6 @@ def test_languages_of_texts_have_sides_and_features(client: TestClient) -> None:
     assert "formality" in found["pt-BR"]["features"]  # type: ignore[operator]
 
 
-def test_each_resource_has_its_own_features(client: TestClient) -> None:
-    documents, glossaries = _languages(client, "translate_document"), _languages(client, "glossary")
-    assert "tag_handling" not in documents["de"]["features"]  # type: ignore[operator]
-    assert [(code, each["features"]) for code, each in glossaries.items()] == [("de", {}), ("en", {}), ("pt", {})]
-    assert [each["usable_as_source"] for each in glossaries.values()] == [True, True, False]
-
-
-def test_every_feature_of_a_language_is_one_of_the_resource(client: TestClient) -> None:
-    resources = client.get("/v3/languages/resources").json()
-    assert {"name": "formality", "needs_target_support": True} in resources[0]["features"]
-    for resource in resources:
-        sides = {each["name"]: each for each in resource["features"]}
-        for language in _languages(client, resource["name"]).values():
-            for name in language["features"]:  # type: ignore[attr-defined]
-                needed = [side for side in ("source", "target") if sides[name].get(f"needs_{side}_support")]
-                assert any(language[f"usable_as_{side}"] for side in needed), (resource["name"], language, name)
-
-
 @pytest.mark.parametrize(("query", "status"), [({}, 400), ({"resource": "speech"}, 400), ({"resource": "write"}, 404)])
 def test_a_resource_that_is_not_there_is_an_error(client: TestClient, query: dict[str, str], status: int) -> None:
     answer = client.get("/v3/languages", params=query)

@@ -48,22 +48,13 @@ def test_the_address_is_valid_whatever_the_name_is(client: TestClient, name: str
     assert Request(url).selector == url.removeprefix("http://testserver")
 
 
-def test_the_language_may_be_detected(client: TestClient, echo: EchoGenerator) -> None:
-    fields = {"source": "auto", "target": "de"}
-    assert client.post("/translate_file", files={"file": ("a.txt", TEXT)}, data=fields).status_code == 200
-    assert sum(map(len, echo.batches)) == 2
-
-
 @pytest.mark.parametrize(
     ("name", "content", "fields", "message"),
     [
         ("", b"", LANGUAGES, "Invalid request: missing file parameter"),
         ("a.txt", TEXT, {"target": "de"}, "Invalid request: missing source parameter"),
-        ("a.txt", TEXT, {"source": "en"}, "Invalid request: missing target parameter"),
         ("a.txt", TEXT, {"source": "zz", "target": "de"}, "zz is not supported"),
-        ("a.txt", b"", LANGUAGES, "Invalid request: empty file"),
         ("a.exe", TEXT, LANGUAGES, "Invalid request: file format not supported"),
-        ("a.docx", TEXT, LANGUAGES, ""),
     ],
 )
 def test_errors_have_the_wording_of_the_protocol(
@@ -87,14 +78,3 @@ def test_a_document_may_be_larger_than_other_bodies_but_not_than_its_own_limit(c
     assert fitting.status_code == 200
     large = client.post("/translate_file", files={"file": ("a.txt", b"Tea.\n" * 300_000)}, data=LANGUAGES)
     assert (large.status_code, list(large.json())) == (413, ["error"])
-
-
-def test_what_is_not_there_cannot_be_fetched(client: TestClient) -> None:
-    answer = client.get("/download_file/nothing.txt")
-    assert (answer.status_code, list(answer.json())) == (404, ["error"])
-
-
-def test_the_formats_are_listed(client: TestClient) -> None:
-    settings = client.get("/frontend/settings").json()
-    assert settings["filesTranslation"] is True
-    assert {".txt", ".docx", ".epub"} <= set(settings["supportedFilesFormat"])

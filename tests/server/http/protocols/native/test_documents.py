@@ -1,3 +1,5 @@
+"""Documents over HTTP."""
+
 import time
 from collections.abc import Iterator
 
@@ -6,9 +8,9 @@ from starlette.testclient import TestClient
 
 from server.http.app import create_app
 from server.operations.settings import Settings
-from tests.fakes.echo import EchoGenerator
+from tests.fakes.echo import EchoFor, EchoGenerator
 from tests.server.documents.office import word_document
-from tests.server.documents.pdf import line, pdf
+from tests.server.http.protocols.native.test_texts import EVEN
 
 LETTER = b"Good morning.\n\nWhere is the dog?\n"
 SENTENCE = "Where is the railway station? "
@@ -90,15 +92,6 @@ def test_a_text_longer_than_a_request_is_translated_in_parts(echo: EchoGenerator
         assert translated.replace("<i>", "").replace("</i>", "") == content.replace("<i>", "").replace("</i>", "")
 
 
-def test_the_number_of_texts_of_a_document_is_not_limited(echo: EchoGenerator) -> None:
-    content = "Good morning\n<b>Good</b> day\n" * 20
-    with TestClient(create_app(Settings(max_texts=1), [echo])) as client:
-        for name in ("a.txt", "a.html"):
-            taken = client.post("/v1/documents", files={"file": (name, content.encode())})
-            status = _finished(client, taken.json()["id"])
-            assert status["status"] == "done", status
-
-
 def test_a_text_is_divided_at_the_ends_of_sentences(echo: EchoGenerator) -> None:
     with TestClient(create_app(Settings(max_text_characters=300), [echo])) as client:
         taken = client.post("/v1/documents", files={"file": ("a.txt", SENTENCE.encode() * 100)})
@@ -107,21 +100,14 @@ def test_a_text_is_divided_at_the_ends_of_sentences(echo: EchoGenerator) -> None
     assert len(lengths) == 1
 
 
-def test_a_document_may_be_larger_than_other_bodies() -> None:
-    assert Settings().document_options.limits.max_file_bytes > Settings().max_body_bytes
-
-
 @pytest.mark.parametrize(
     ("name", "content", "form", "status", "code"),
     [
         ("letter.exe", LETTER, {}, 415, "unsupported_format"),
-        ("letter", LETTER, {}, 415, "unsupported_format"),
         ("letter.txt", b"", {}, 422, "invalid_document"),
         ("letter.txt", b"x" * 1_000_001, {}, 413, "document_too_large"),
         ("letter.txt", b"x" * 6_000_000, {}, 413, "body_too_large"),
         ("letter.txt", LETTER, {"target": "fr"}, 422, "unsupported_language_pair"),
-        ("letter.txt", LETTER, {"beam_size": "99"}, 422, "invalid_request"),
-        ("letter.txt", LETTER, {"length_penalty": "nan"}, 422, "invalid_request"),
     ],
 )
 def test_an_invalid_submission_is_rejected_at_once(
@@ -161,15 +147,6 @@ def test_the_format_columns_and_encoding_of_a_document_can_be_set(client: TestCl
         assert client.post("/v1/documents", files={"file": ("a.csv", LETTER)}, data=wrong).status_code == code
 
 
-def test_a_translated_pdf_is_downloaded_as_a_word_document(client: TestClient) -> None:
-    taken = client.post("/v1/documents", files={"file": ("report.pdf", pdf(line("abc", 72, 700)))})
-    done = _finished(client, taken.json()["id"])
-    assert done["name"] == "report.de.docx"
-    answer = client.get(f"/v1/documents/{done['id']}/content")
-    assert answer.headers["content-type"].endswith("wordprocessingml.document")
-    assert answer.content.startswith(b"PK")
-
-
 def test_a_document_that_takes_too_much_work_has_an_error_code(client: TestClient) -> None:
     page = "<p>a" + "<b>b" * 300 + "</b>" * 300
     taken = client.post("/v1/documents", files={"file": ("a.html", page.encode())})
@@ -181,12 +158,6 @@ def test_a_document_that_takes_too_much_work_has_an_error_code(client: TestClien
     )
     assert files.status_code == 400
     assert "nested 256 deep" in files.json()["error"]
-
-
-def test_a_missing_file_is_reported(client: TestClient) -> None:
-    answer = client.post("/v1/documents", data={"source": "en"})
-    assert answer.status_code == 422
-    assert answer.json()["error"]["message"] == "`file` is required"
 
 
 def test_a_part_without_a_file_name_is_no_file(client: TestClient) -> None:
@@ -218,14 +189,6 @@ def test_more_documents_than_the_server_keeps_get_429(client: TestClient) -> Non
     assert 1 <= int(answer.headers["retry-after"]) <= 10
 
 
-def test_the_documentation_names_every_status(client: TestClient) -> None:
-    paths = client.get("/openapi.json").json()["paths"]
-    assert set(paths["/v1/documents"]["post"]["responses"]) == {"202", "400", "413", "415", "422", "429", "503"}
-    assert set(paths["/v1/documents/{document_id}"]["get"]["responses"]) >= {"200", "404"}
-    assert set(paths["/v1/documents/{document_id}"]["delete"]["responses"]) >= {"204", "404"}
-    assert set(paths["/v1/documents/{document_id}/content"]["get"]["responses"]) >= {"200", "404", "409"}
-
-
 CAPTIONS = b"1\n00:00:01,000 --> 00:00:02,000\nWhere is\n\n2\n00:00:02,100 --> 00:00:02,200\nthe railway station?\n"
 
 
@@ -249,4 +212,42 @@ def test_captions_of_one_sentence_are_joined_and_counted(
 def test_options_of_captions_are_for_subtitles(client: TestClient) -> None:
     refused = client.post("/v1/documents", files={"file": ("a.txt", LETTER)}, data={"join_captions": "false"})
     assert refused.status_code == 422
-    assert "`join_captions` is for .srt, .vtt, .ass, .ssa files only" in refused.json()["error"]["message"]
+    assert "`join_captions` is for .srt, .vtt, .ass, .ssa, .sub files only" in refused.json()["error"]["message"]
+
+
+@pytest.fixture(scope="module")
+def calibrated(echo_for: EchoFor) -> Iterator[TestClient]:
+    engine = echo_for("en", "de")
+    config = engine.bundle.config.model_copy(update={"quality": {"en-de": EVEN}})
+    generator = type(engine)(type(engine.bundle)(engine.bundle.path, config))
+    with TestClient(create_app(Settings(max_client_documents=100), [generator])) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [
+        ("source", "en" + "-x" * 32, 422),
+        ("beam_size", "0", 422),
+        ("length_penalty", "-10.1", 422),
+        ("length_penalty", "nan", 422),
+        ("min_quality", "-0.01", 422),
+        ("repair", "x", 422),
+        ("format", "x" * 17, 422),
+        ("columns", "x" * 4001, 422),
+    ],
+)
+def test_fields_of_a_document_have_limits(calibrated: TestClient, name: str, value: str, status: int) -> None:
+    form = {"source": "en", "target": "de"} | {name: value}
+    answer = calibrated.post("/v1/documents", files={"file": ("a.txt", b"Tea.")}, data=form)
+    assert answer.status_code == status, answer.text
+    if status == 202:
+        assert calibrated.delete(answer.headers["location"]).status_code == 204
+
+
+@pytest.mark.parametrize(("name", "result"), [("a.b.txt", "a.b.de.txt"), ("a.txt", "a.de.txt"), ("a", "a")])
+def test_the_name_of_the_translation_has_the_language(calibrated: TestClient, name: str, result: str) -> None:
+    form = {"source": "en", "target": "de", "format": "txt"}
+    answer = calibrated.post("/v1/documents", files={"file": (name, b"Tea.")}, data=form)
+    assert answer.json()["name"] == result
+    calibrated.delete(answer.headers["location"])

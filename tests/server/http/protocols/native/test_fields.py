@@ -5,7 +5,6 @@ import pytest
 from pydantic import BaseModel, Field, ValidationError
 
 from server.http.protocols.native.fields import BoundedBody, SentenceAnswer, Text, finite
-from server.http.protocols.native.texts import TranslateBody
 from server.translation.types import SentenceDetails, TokenScore
 
 
@@ -27,20 +26,12 @@ def _errors(body: type[BaseModel], fields: dict[str, object]) -> list[tuple[int 
 @pytest.mark.parametrize(
     ("fields", "is_valid"),
     [
-        ({f"f{number}": 1 for number in range(200)}, True),
         ({f"f{number}": 1 for number in range(201)}, False),
-        ({"items": [1] * 2000}, True),
         ({"items": [1] * 2001}, False),
-        ({"items": [[1] * 2000]}, True),
         ({"items": ["a", [1] * 2001]}, False),
-        ({"text": ["a"] * 2001}, True),
         ({"text": ["a", 1] + [1] * 2000}, False),
-        ({"text": 1}, False),
         ({"text": None}, False),
-        ({"terms": {"a": "b", "c": ["d", "e"], "f": []}}, True),
-        ({"terms": {"a": ["b"] * 2000}}, True),
         ({"terms": {"a": ["b"] * 2001}}, False),
-        ({"terms": {"a": "b", "c": 1}}, False),
         ({"terms": {"a": ["b", 1]}}, False),
     ],
 )
@@ -48,27 +39,6 @@ def test_lists_and_mappings_are_bounded_before_their_items_are_validated(
     fields: dict[str, object], is_valid: bool
 ) -> None:
     assert len(_errors(_Body, fields)) == (not is_valid), "one error, however many items are wrong"
-
-
-def test_the_message_has_the_index_of_the_first_text_that_is_none() -> None:
-    with pytest.raises(ValidationError, match="item 2 must be a string"):
-        TranslateBody.model_validate({"text": ["a", "b", 3, 4]})
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "is_valid"),
-    [
-        ("source", "x" * 64, True),
-        ("source", "x" * 65, False),
-        ("target", "x" * 65, False),
-        ("glossary_id", "x" * 65, False),
-        ("timeout_seconds", 0.001, True),
-        ("timeout_seconds", 0, False),
-        ("format", "rtf", False),
-    ],
-)
-def test_fields_have_limits(field: str, value: object, is_valid: bool) -> None:
-    assert _errors(TranslateBody, {"text": "a", field: value}) == ([] if is_valid else [(field,)])
 
 
 def test_scores_that_json_does_not_have_are_left_out() -> None:

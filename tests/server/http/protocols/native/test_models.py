@@ -1,3 +1,5 @@
+"""Models and languages over HTTP."""
+
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,8 +10,9 @@ from starlette.testclient import TestClient
 from bundle.manifest import GenerationDescription, GenerationTask, QualityCalibration
 from server.http.app import create_app
 from server.operations.settings import Settings
+from server.text.language_tags import display_name
 from tests.fakes.echo import EchoFor, EchoGenerator
-from tests.server.http.protocols.native.test_quality import EVEN
+from tests.server.http.protocols.native.test_texts import EVEN
 
 
 def _changed(engine: EchoGenerator, **changes: object) -> EchoGenerator:
@@ -62,15 +65,31 @@ def test_pairs_are_listed_while_they_are_few_and_else_those_with_a_pivot(
     assert (found["pairs"], found["pairs_complete"]) == ([pivot], False)
 
 
-def test_limits_are_those_of_the_settings(echo: EchoGenerator) -> None:
-    settings = Settings(max_texts=7, max_text_characters=70, max_body_bytes=7000, max_beam_size=5, default_beam_size=2)
-    with TestClient(create_app(settings, [echo])) as client:
-        found = client.get("/v1/limits").json()
-    assert found == {
-        "max_text_characters": 70,
-        "max_texts": 7,
-        "max_body_bytes": 7000,
-        "max_beam_size": 5,
-        "default_beam_size": 2,
-        "request_timeout_seconds": 60,
-    }
+def test_every_language_has_its_names_and_directions(echo_for: EchoFor) -> None:
+    with TestClient(create_app(Settings(), [echo_for("en", "de"), echo_for("cv", "en")])) as client:
+        answer = client.get("/v1/languages", params={"in": "fr"}).json()
+        english = client.get("/v1/languages").json()
+    expected = [
+        ("cv", "tchouvache", "чӑваш", True, False),
+        ("de", "allemand", "Deutsch", False, True),
+        ("en", "anglais", "English", True, True),
+    ]
+    keys = ("language", "name", "own_name", "source", "target")
+    assert [tuple(each[key] for key in keys) for each in answer["languages"]] == expected
+    assert [each["name"] for each in english["languages"]] == ["Chuvash", "German", "English"]
+
+
+@pytest.mark.parametrize(
+    ("tag", "in_language", "name"),
+    [
+        ("pt-BR", "de", "Portugiesisch"),
+        ("pt-BR", "fr-CA", "portugais brésilien"),
+        ("zh_hant", "en", "Traditional Chinese"),
+        ("cv", "xx", "Chuvash"),
+        ("ZZX", "de", "ZZX"),
+    ],
+)
+def test_names_fall_back_to_the_primary_language_then_english_then_the_tag(
+    tag: str, in_language: str, name: str
+) -> None:
+    assert display_name(tag, in_language) == name
