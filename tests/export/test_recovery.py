@@ -20,7 +20,7 @@ from tests.export.tiny_checkpoint import write_checkpoint
 from tests.model.families.marian.random_files import MarianShape, write_random_model
 
 # The state is wider than the model: 48 instead of 40.
-_SHAPE = MarianShape(d_model=40, num_heads=2, num_encoder_layers=2, num_decoder_layers=2)
+_SHAPE = MarianShape(d_model=40, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
 
 
 def _constants(bundle: Path, graph: str) -> dict[str, np.ndarray]:

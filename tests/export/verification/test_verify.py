@@ -109,14 +109,14 @@ def _swap_two_rows(panels: NDArray[np.int8]) -> None:
     panels[:, 0, :, [0, 1]] = panels[:, 0, :, [1, 0]]
 
 
-@pytest.mark.parametrize("matrix", INT8_MATRICES)
 @pytest.mark.parametrize(
-    ("part", "change"),
+    ("matrix", "part", "change"),
     [
-        ("scales", _double_one_scale),
-        ("scales", _all_a_fifth_larger),
-        ("panels", _forget_a_column),
-        ("panels", _swap_two_rows),
+        *((matrix, "scales", _double_one_scale) for matrix in INT8_MATRICES),
+        (INT8_MATRICES[0], "scales", _all_a_fifth_larger),
+        (INT8_MATRICES[1], "panels", _forget_a_column),
+        (INT8_MATRICES[2], "panels", _swap_two_rows),
+        (INT8_MATRICES[3], "panels", _forget_a_column),
     ],
 )
 def test_a_broken_matrix_in_int8_is_noticed(
