@@ -64,10 +64,6 @@ _TESTS: dict[str, tuple[str, ...]] = {
         f"{_WORKERS}/test_thread_lending.py",
         f"{_WORKERS}/test_pool.py",
     ),
-    "server/operations/models.py": (
-        "tests/server/operations/test_model_loading.py",
-        "tests/server/operations/test_model_set.py",
-    ),
     **dict.fromkeys(
         (
             "server/engine/batch.py",
@@ -116,7 +112,6 @@ _TESTS: dict[str, tuple[str, ...]] = {
         (
             "tests/faults/test_connections.py",
             "tests/faults/test_bodies.py",
-            "tests/faults/test_half_closed.py",
             "tests/faults/test_http.py",
         ),
     ),
