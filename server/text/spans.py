@@ -114,12 +114,12 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
     ),
     # `code`
     (SpanKind.CODE, "`", rf"(?<![{_LATIN}`])(?P<ticks>`++)(?=[^\s`])[^\n`]{{1,500}}+(?<=\S)(?P=ticks)(?![{_LATIN}`])"),
-    # --verbose --out=x -v, and what has a sign inside that no word has: PATH=x a==1.2 a>=b a::b a&&b 10^6
+    # --verbose --out=x -v, and what has a sign inside that no word has: PATH=x a==1.2 a>=b a::b 10^6
     (
         SpanKind.IDENTIFIER,
-        re.compile(r"--|=\S|::|&&|\^\S|-(?<=[\s(\"'“„«]-)[A-Za-z]\b"),
+        re.compile(r"--|=\S|::|\^\S|-(?<=[\s(\"'“„«]-)[A-Za-z]\b"),
         rf"(?<![{_LATIN}-])--[a-z][{_LATIN}-]*+(?!=)|(?<=[\s(\"'“„«])-[A-Za-z](?:/[{_LATIN}./-]*[{_LATIN}])?+(?![{_LATIN}-])"
-        rf"|(?<![^\s(\"'“„«{_UNSPACED}])(?=(?:{_CHUNK}|\()*?[{_LATIN})\]](?:[=!<>~]?=|\^|::|&&)[{_LATIN}(\[~/.-])"
+        rf"|(?<![^\s(\"'“„«{_UNSPACED}])(?=(?:{_CHUNK}|\()*?[{_LATIN})\]](?:[=!<>~]?=|\^|::)[{_LATIN}(\[~/.-])"
         rf"(?![\[({{$@:'])(?:\({_IN_BRACKETS}\)|{_CHUNK})++",
     ),
     # \\server\share $HOME/bin %APPDATA%\x C:\temp D:/a

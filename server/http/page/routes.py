@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -66,7 +66,12 @@ def security_headers(
     }
 
 
-router = APIRouter(include_in_schema=False)
+async def _read_body(request: Request) -> None:
+    """Reject a body that must not pass now: a file is sent while its response waits for the client to leave."""
+    await request.body()
+
+
+router = APIRouter(include_in_schema=False, dependencies=[Depends(_read_body)])
 
 _FILES: Final = PageFiles(FOLDER, security_headers())
 _SPEECH_FILES: Final = PageFiles(FOLDER, security_headers(microphone="self"))
@@ -84,7 +89,7 @@ async def page_file(request: Request, name: str) -> Response:
     return await _FILES.get_response(name, request.scope)
 
 
-live_router = APIRouter(include_in_schema=False)
+live_router = APIRouter(include_in_schema=False, dependencies=[Depends(_read_body)])
 
 
 @live_router.api_route("/live", methods=["GET", "HEAD"])
@@ -93,7 +98,7 @@ async def live(request: Request) -> Response:
     return await _SPEECH_FILES.get_response("live.html", request.scope)
 
 
-docs_router = APIRouter(include_in_schema=False)
+docs_router = APIRouter(include_in_schema=False, dependencies=[Depends(_read_body)])
 
 # Swagger UI sets style attributes, embeds its icons as data, and writes markup without trusted types.
 _DOCS_FILES: Final = PageFiles(

@@ -289,9 +289,9 @@ def test_an_empty_name_is_not_the_working_directory(film: Path) -> None:
 
 
 def test_a_device_that_never_ends_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(input_lines, "_MAX_LINE_BYTES", 10_000_000)
+    monkeypatch.setattr(input_lines, "_MAX_LINE_CHARACTERS", 10_000_000)
     result = _translate("/dev/zero")
-    message = "line 1 must have at most 10000000 bytes; divide it, or name a text file"
+    message = "line 1 must have at most 10000000 characters; divide it, or name a text file"
     assert (result.exit_code, result.stderr) == (1, f"kvasir: {message}\n")
 
 
