@@ -6,7 +6,7 @@ has each of them exactly once, or it lost some."""
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
@@ -200,6 +200,7 @@ class MaskedSentence:
         places: dict[str, list[Range]] = {each: [] for each in numbers}
         for match in regex.finditer(pattern, text):
             places[match.group()].append(match.span())
+        self._find_unmasked(text, wanted, places)
         lost = {each for each, number in numbers.items() if len(places[each]) != number}
         if lost:
             return tuple(
@@ -209,6 +210,20 @@ class MaskedSentence:
             )
         taken = {each: iter(spans) for each, spans in places.items()}
         return [(*next(taken[each.text]), each) for each in wanted]
+
+    def _find_unmasked(self, text: str, wanted: Sequence[_Shown], places: Mapping[str, list[Range]]) -> None:
+        """Add to `places` where spans stand themselves in an answer that has none of their masks."""
+        missing: dict[str, list[_Shown]] = {}
+        for each in wanted:
+            if not places[each.text]:
+                missing.setdefault(self._written(each.span), []).append(each)
+        taken = [place for found in places.values() for place in found]
+        for written, parts in missing.items():
+            found = [match.span() for match in regex.finditer(bounded(written), text)]
+            is_free = all(end <= first or last <= start for start, end in found for first, last in taken)
+            if is_free and len(found) == len(parts):
+                for part, place in zip(parts, found, strict=True):
+                    places[part.text].append(place)
 
     def _edits(self, text: str, found: Sequence[tuple[int, int, _Shown]]) -> Sequence[Edit]:
         """Return the edits of an answer outside its spans."""

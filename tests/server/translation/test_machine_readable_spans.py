@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
+from bundle.manifest import SpanCopying
 from server.interface.decoding_options import DecodingOptions
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
@@ -134,6 +135,17 @@ def test_a_mask_in_the_source_is_a_word_of_the_source(rule: str) -> None:
     [found] = translated(rule, ["The X1 and <b>{name}</b> X2 jump over {x}."], "html")
     assert _is_there_once("{name}", found.text)
     assert _is_there_once("{x}", found.text)
+
+
+def test_spans_that_an_answer_has_in_place_of_their_masks_are_there() -> None:
+    answer = "Öffnen Sie AB-1234 und zweimal {x} und {x}."
+    engine = RuleEngine(byte_bundle(copying=SpanCopying(masks=("X1", "X2", "X3"))), lambda _: answer)
+    request = TranslationRequest(("Open AB-1234 and {x} and {x}.",), "en", "de", DecodingOptions())
+    [found] = asyncio.run(Pipeline(engine, TranslationLimits()).translate(request)).translations
+    assert found.text == answer
+    assert [each.text for each in found.protected] == ["AB-1234", "{x}", "{x}"]
+    assert len(engine.read) == 1
+    assert "AB-1234" not in engine.read[0], "a mask was read"
 
 
 def test_more_spans_than_masks_are_kept_in_pieces() -> None:
