@@ -27,7 +27,7 @@ from server.memory.store import Memory, MemoryStore, Quota, Segment, problem_of
 
 UPLOAD_SECONDS = 3600  # from the creation of an import to the end of its upload
 _KEPT_SECONDS = 86_400  # exported files, and what is known about jobs
-_BATCH = 8000  # 0.3 seconds in which nobody else writes; a quarter of it takes 1.5 times the time in all
+_BATCH = 8000  # holds up other writers for 0.3 s; batches of a quarter take 1.5 times as long in total
 _POLL_SECONDS = 0.1
 _MAX_STARTS = 3  # without progress
 _MAX_MEMORY_BYTES = 2_000_000_000
