@@ -81,39 +81,26 @@ _TESTS: dict[str, tuple[str, ...]] = {
             *(f"{_DECODING}/test_{name}.py" for name in _OPTION_TESTS),
         ),
     ),
-    "server/http/app.py": (f"{_HTTP}/test_api_keys.py", f"{_HTTP}/responses/test_descriptions.py"),
+    "server/http/app.py": (f"{_HTTP}/test_api_keys.py", f"{_HTTP}/test_app.py"),
     "server/http/middleware/recorder.py": (
-        f"{_HTTP}/middleware/test_refusal_sampling.py",
+        f"{_HTTP}/middleware/test_recorder.py",
         f"{_HTTP}/test_api_keys.py",
-        f"{_HTTP}/test_metrics_endpoint.py",
         f"{_HTTP}/admin/test_admin.py",
         f"{_HTTP}/test_tracing.py",
     ),
     "server/operations/tracing.py": (f"{_HTTP}/test_tracing.py",),
-    "server/operations/metrics.py": (f"{_HTTP}/test_metrics_endpoint.py",),
-    "server/http/middleware/gate.py": (
-        *(f"{_HTTP}/middleware/test_{name}.py" for name in ("host_check", "origins", "turns", "upload_admission")),
-        f"{_HTTP}/middleware/test_authentication.py",
-        f"{_HTTP}/middleware/test_request_admission.py",
-        f"{_HTTP}/test_api_keys.py",
-        f"{_HTTP}/test_errors_of_keys.py",
-    ),
-    "server/http/middleware/body.py": tuple(
-        f"{_HTTP}/middleware/test_{name}.py" for name in ("body_limit", "body_memory", "form_charset", "json_values")
-    ),
+    "server/http/middleware/gate.py": (f"{_HTTP}/middleware/test_gate.py", f"{_HTTP}/test_api_keys.py"),
+    "server/http/middleware/body.py": (f"{_HTTP}/middleware/test_body.py",),
     "server/http/requests/parameters.py": (
         f"{_HTTP}/protocols/deepl/test_texts.py",
         f"{_HTTP}/protocols/libretranslate/test_texts.py",
         f"{_HTTP}/protocols/native/test_event_stream.py",
     ),
     "server/http/responses/errors.py": (f"{_HTTP}/protocols/deepl/test_multilingual.py",),
-    **dict.fromkeys(
-        (f"server/http/{name}.py" for name in ("connection", "unread_bytes")),
-        (
-            "tests/faults/test_connections.py",
-            "tests/faults/test_bodies.py",
-            "tests/faults/test_http.py",
-        ),
+    "server/http/connection.py": (
+        "tests/faults/test_connections.py",
+        "tests/faults/test_bodies.py",
+        "tests/faults/test_http.py",
     ),
     "server/text/readers/html.py": (f"{_READERS}/test_markup.py",),
     "server/text/readers/unit_builder.py": (f"{_READERS}/test_markup.py", f"{_READERS}/test_plain_text.py"),
