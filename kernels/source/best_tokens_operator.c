@@ -2,8 +2,8 @@
  * candidates [1], whether log normalisers are required [1].
  *
  * Returns the best logits and their tokens [rows, candidates], and the logarithm of the sum of all exponentials [rows], NaN
- * where it is not required. Without candidates nothing is multiplied. Chunks of columns are ranked separately and merged in order, so the result depends on neither
- * threads nor other rows. */
+ * where it is not required. Without candidates nothing is multiplied. Chunks of columns are ranked separately and merged in
+ * order, so the result depends on neither threads nor other rows. */
 #include <math.h>
 #include <stdatomic.h>
 

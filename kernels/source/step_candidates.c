@@ -4,8 +4,8 @@
 #include <stdint.h>
 
 /* Add one to the length of each row, and return how many rows have a best logit that is no finite number; `logits` is
- * [rows, num_candidates], best first; without candidates nothing is wrong. Unless `log_probs` is NULL, also write the log-probabilities, which are the logits
- * without the row's normalizer. */
+ * [rows, num_candidates], best first; without candidates nothing is wrong. Unless `log_probs` is NULL, also write the
+ * log-probabilities, which are the logits without the row's normalizer. */
 __attribute__((visibility("default"))) int64_t kvasir_step_candidates(const float *logits, const float *normalizers,
                                                                       float *log_probs, int32_t *lengths, int64_t rows,
                                                                       int64_t num_candidates) {
