@@ -37,7 +37,7 @@ class Role(Enum):
     HARD = auto()  # a link and the like
     ATOM = auto()  # part of a sentence that is not translated
     ISLAND = auto()  # an atom that contains paragraphs, such as a footnote
-    MARK = auto()  # lies inside a sentence and is no part of it
+    MARK = auto()  # lies inside a sentence without being part of it
     SPACE = auto()  # is read as a space
 
 
@@ -49,7 +49,7 @@ class Kind(Enum):
     CLOSE = auto()
     ATOM = auto()
     BREAK = auto()  # ends a sentence: the tag of a block, a line break, a tab
-    MARK = auto()  # lies inside the text and is no part of it: a comment, a bookmark
+    MARK = auto()  # lies inside the text without being part of it: a comment, a bookmark
 
 
 class Cue(NamedTuple):
