@@ -167,12 +167,13 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
         rf"|(?<![{_LATIN}@#!])(?P<mark>[#!])[A-Z][A-Z\d_.-]+(?P=mark)(?![{_LATIN}])|\[\[[^\[\]\n]{{1,200}}+\]\]|\[\^[^\[\]\s]{{1,60}}+\]"
         r"|\[[A-Za-z][A-Za-z\d]*+_\w*+\]|⟦[\w.:/-]{1,80}+⟧|⟨[\w.:/-]{1,80}+⟩",
     ),
-    # %s %1$s %(name)s %<name>d %.2f %'d %[1]d %d%% %1 %L1 %Y-%m, and the letters that touch one: %dpx; not 100%ige,
-    # nor %17 without a %1: some languages write the sign in front
+    # %s %1$s %(name)s %<name>d %0:s %1% %|1$s| %.2f %'d %[1]d %d%% %1 %L1 %Y-%m, and the letters that touch one: %dpx;
+    # not 100%ige, nor %17 without a %1: some languages write the sign in front
     (
         SpanKind.PLACEHOLDER,
         "%",
-        rf"%\([\w.]++\){_FLAGS}[a-zA-Z]|%<\w++>{_FLAGS}[a-zA-Z]"
+        rf"%\([\w.]++\){_FLAGS}[a-zA-Z]|%<\w++>{_FLAGS}[a-zA-Z]|%\d{{1,2}}:-?+[\d.]*+[a-z]{_END}"
+        rf"|(?<![\d%])%(?:\d{{1,2}}%|\|[\w$+.-]{{1,12}}+\|)(?![{_LATIN}%])"
         rf"|(?<![\d%])%(?:\d{{1,2}}\$)?+{_FLAGS}{_CONVERSION}[A-Za-z]{{0,20}}+|(?<!%)%(?:\d{{1,2}}\$)?+{_FLAGS}(?:{_CONVERSION}|[A-Za-z]){_END}"
         rf"|(?:(?<![\d.,])\d[\d.,]*+[ \u00a0\u202f]?)?%%"
         rf"|(?<![{_LATIN}%])%(?:L\d{{1,2}}|1|(?<=%1(?!\d).{{0,300}}%)\d{{1,2}}|\d(?=.{{0,300}}%1(?!\d)))"
