@@ -45,15 +45,17 @@ _WORDS_ONLY = re.compile(
     r"[^\W\d_](?!\)|[^\n]*%n)[^\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029|\\<`\[{*_~&¶↵⏎]*(?<![\s:#\u00a0\u202f\u3000])"
 )
 _INLINE = regex.compile(
-    r"(?P<code>(?<!`)(?P<ticks>`++)[^\n]{1,2000}?(?<!`)(?P=ticks)(?!`)(?:_{1,2}(?!\w))?)"
-    r"|(?P<image>!)?\[(?P<label>[^\[\]\n]+)\](?P<target>\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])"
+    r"(?P<image>!)?\[(?!/|\w++=)(?P<label>[^\[\]\n]+)\](?P<target>\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])"
     r"|(?<![\w*_~\\])(?P<mark>\*{1,3}|_{1,3}|~~)(?=[^\s*_~])(?P<marked>(?:(?!(?P=mark)).)+?)(?<=[^\s*_~\\])(?P=mark)(?![\w*~])"
 )
 # Of a message of Java or ICU, in which a single apostrophe quotes.
 _DOUBLED = regex.compile(r"^(?!.*(?<!')'(?:'')*+[{}]).*(?<=\p{L})''(?=\p{L})", regex.DOTALL)
 _MAX_LABEL = 60
-_ACCESS_KEY = regex.compile(r"(?<![\w&])[&_](?=\p{L}\p{M}*+(?:[^\p{Lu}]|\Z))")
-_MAY_BE_MARKED = regex.compile(r"[`\[*_~]")
+# In front of a word, or inside one where no name of a variable has it: `E_xit`, `Sa&ve`.
+_ACCESS_KEY = regex.compile(
+    r"(?<![\w&])[&_](?=\p{L}\p{M}*+(?:[^\p{Lu}]|\Z))|(?<=(?<!\w)\p{Lu}(?:\p{Ll}{0,9}(?=&))?)[&_](?=\p{Ll}{2})"
+)
+_MAY_BE_MARKED = regex.compile(r"[\[*_~]")
 
 
 def read_text(text: str, unknown: UnknownCharacters) -> Document:
@@ -177,11 +179,11 @@ def _inline(text: str, builder: UnitBuilder) -> None:
             if match.start() < position or _crosses(match, kept):
                 continue
             if match.start() > position:
-                _text(text[position : match.start()], builder)
+                builder.text(text[position : match.start()], text[position : match.start()])
             _marked(match, builder)
             position = match.end()
     if position < len(text):
-        _text(text[position:], builder)
+        builder.text(text[position:], text[position:])
 
 
 def _crosses(match: "regex.Match[str]", kept: Sequence[Span]) -> bool:
@@ -203,9 +205,7 @@ def _ends_with(position: int, kept: Sequence[Span]) -> bool:
 
 
 def _marked(match: "regex.Match[str]", builder: UnitBuilder) -> None:
-    if match["code"]:
-        builder.code(match["code"])
-    elif match["label"]:
+    if match["label"]:
         builder.open("[", f"{match['image'] or ''}[")
         _inline(match["label"], builder)
         builder.close("[", f"]{match['target']}")
@@ -213,7 +213,3 @@ def _marked(match: "regex.Match[str]", builder: UnitBuilder) -> None:
         builder.open(match["mark"], match["mark"])
         _inline(match["marked"], builder)
         builder.close(match["mark"], match["mark"])
-
-
-def _text(text: str, builder: UnitBuilder) -> None:
-    builder.text(text, text)

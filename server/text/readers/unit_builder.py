@@ -26,8 +26,11 @@ _INVISIBLE = re.compile(
 
 _MAY_BE_INVISIBLE = re.compile("[\u00ad\u061c\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 
-# Tags of plain text: in pairs around words, or alone.
-_TAG = regex.compile(r"(?<!<)</?(?:(?P<name>[A-Za-z][\w:.-]*+)(?:\s[^<>\n]*+)?|(?P<name>\d++)\s?)/?>(?!>)")
+# Tags of plain text: in pairs around words, or alone; those in square brackets in pairs only.
+_TAG = regex.compile(
+    r"(?<!<)</?(?:(?P<name>[A-Za-z][\w:.-]*+)(?:\s[^<>\n]*+)?|(?P<name>\d++)\s?)/?>(?!>)"
+    r"|\[/?(?P<name>[A-Za-z]++)(?:[= ][^\[\]\n]*+)?\]"
+)
 # A tag without attributes between words, which names an element, a key or a value: a word of the sentence.
 _TAG_AS_WORD = regex.compile(r"(?<=[\w,:][ \u00a0][(\"']?)</?[A-Za-z][\w:.-]*+>(?=[\s.,;:!?)\"'-]|$)")
 
@@ -90,7 +93,7 @@ class UnitBuilder:
         """Add text. Tags in it are tags of the unit."""
         self._raw.append(raw)
         position = 0
-        for start, end, name, is_closing in _tags(text) if "<" in text else ():
+        for start, end, name, is_closing in _tags(text) if "<" in text or "[/" in text else ():
             self._plain(text[position:start])
             content = self.escape(text[start:end])
             if not name:
@@ -105,12 +108,10 @@ class UnitBuilder:
     def protect(self, raw: str) -> None:
         """Add a protected span: it stays as it is, and has a position in the sentence as a word has."""
         self._raw.append(raw)
-        self._protect(OBJECT, raw, SpanKind.MARKUP)
-
-    def code(self, raw: str) -> None:
-        """Add code between backticks, which a model can read."""
-        self._raw.append(raw)
-        self._protect(raw, self.escape(raw), SpanKind.CODE)
+        start = len(self._text)
+        self._text += OBJECT
+        self._protected.append(ProtectedSpan(start, len(self._text), raw))
+        self._last = -1
 
     def mark(self, raw: str) -> None:
         """Add markup without words, such as an image or a comment: sentences are complete without it."""
@@ -221,14 +222,13 @@ class UnitBuilder:
         if not spans:
             return tuple(given)
         by_start = self._by_start()
-        starts, ends = [each.start for each in given], [each.end for each in given]
+        starts = [each.start for each in given]
         found: list[ProtectedSpan] = []
         taken: set[int] = set()
         for span in spans:
-            inside = range(bisect_right(ends, span.start), bisect_left(starts, span.end))
-            is_apart = all(span.start <= starts[each] and ends[each] <= span.end for each in inside)
-            if not is_apart or (inside and span.end - span.start == ends[inside[0]] - starts[inside[0]]):
-                continue  # a part of code
+            inside = range(bisect_left(starts, span.start), bisect_left(starts, span.end))
+            if inside and span.end - span.start == len(OBJECT):
+                continue  # given already
             tags = by_start.between(span.start, span.end)
             if by_start.has_border_inside(span.start, span.end):
                 self._stretch_tags(span.start, span.end)
@@ -357,14 +357,6 @@ class UnitBuilder:
         for node in inside:
             node.parent = self._last
 
-    def _protect(self, shown: str, output: str, kind: SpanKind) -> None:
-        is_readable = kind is not SpanKind.MARKUP and not any(map(self.unknown.is_lost, shown))
-        kind = kind if is_readable or kind is SpanKind.MARKUP else SpanKind.UNKNOWN
-        start = len(self._text)
-        self._protected.append(ProtectedSpan(start, start + len(shown), output, kind, is_readable))
-        self._text += shown
-        self._last = -1
-
     def _mark(self, raw: str, *, replaces_blank: bool = False) -> None:
         place = len(self._text)
         self._add(_Node("", place, place, raw, "", self._parent, replaces_blank=replaces_blank))
@@ -453,7 +445,7 @@ def _tags(text: str) -> Iterator[tuple[int, int, str, bool]]:
     for match in _TAG.finditer(text):
         checkpoint()
         name, written = match["name"] or "", match.group()
-        is_closing = written.startswith("</")
+        is_closing = written[1] == "/"
         if is_closing and (index := next((each for each in reversed(open_) if found[each][2] == name), -1)) >= 0:
             del open_[open_.index(index) :]
             paired |= {index, len(found)}
@@ -463,5 +455,5 @@ def _tags(text: str) -> Iterator[tuple[int, int, str, bool]]:
     for index, (start, end, name, is_closing) in enumerate(found):
         if index in paired:
             yield start, end, name, is_closing
-        elif not _TAG_AS_WORD.match(text, start):
+        elif text[start] == "<" and not _TAG_AS_WORD.match(text, start):
             yield start, end, "", is_closing

@@ -22,6 +22,8 @@ FRAMES = (
     "これは{}。",
     "שם {}, ",
     "{}는",
+    "a: {}...",
+    "a—{} b",
 )
 FRAMES_OF_SCRIPTS = ("Откройте «{}».", "افتح {} الآن", "เปิด{}ก่อน")
 
@@ -90,6 +92,7 @@ def test_each_kind_of_span_is_found(kind: SpanKind, samples: str) -> None:
         "१९९० में ५० प्रतिशत लोग यहाँ थे। क्या?",
         "ราคา 1,000 บาท ฯลฯ ๕๐% 840 กม./ชม.",
         "Fiyatlar %17 arttı, %5'i kaldı; 1.250.000 kişi, 4.294.967.295; 10.30.15; 1.2.24, 2024-05-03; word(s), (?!)",
+        "Juan -y María- vino. -A pie? -I, 0=no, 1=sí; 3x5, 10 m/s², 5 N·m², “x”-e, ``so'' `to' be, a 100 %ige",
     ],
 )
 def test_words_numbers_dates_and_signs_are_not_spans(text: str) -> None:
@@ -117,8 +120,14 @@ def test_a_span_with_an_unknown_character_is_not_read() -> None:
     assert [each.kind for each in find_spans("see {имя} or {name}", LATIN)] == [SpanKind.UNKNOWN, SpanKind.PLACEHOLDER]
 
 
+@pytest.mark.parametrize("span", ["AB-12", "UTF-8", "5G", "978-3-16-148410-0", "pt-BR", "v1.2", "H2O"])
+def test_a_word_that_a_hyphen_joins_to_a_span_is_not_part_of_it(span: str) -> None:
+    for text in (f"a {span}-Datei", f"ב-{span} ו", f"a {span}..."):
+        assert _found(text) == [span]
+
+
 def test_the_other_half_of_a_compound_is_not_part_of_a_span() -> None:
-    for word in ("@media-Regel", "#IoT-Gerät", "4x4-es", "::before-Element", "2.4.1-es", "v1.2-ben"):
+    for word in ("@media-Regel", "#IoT-Gerät", "mp3-es", "::before-Element", "2.4.1-es", "v1.2-ben"):
         assert _found(f"a {word} b") == [word.partition("-")[0]]
 
 

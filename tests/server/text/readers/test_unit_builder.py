@@ -86,7 +86,7 @@ def test_elements_of_a_sentence_are_protected() -> None:
 @pytest.mark.parametrize(("raw", "kind"), [("`x`", SpanKind.CODE), ("`ж`", SpanKind.UNKNOWN)])
 def test_code_is_read_unless_the_model_lacks_a_character(raw: str, kind: SpanKind) -> None:
     builder = UnitBuilder(_ASCII)
-    builder.code(raw)
+    builder.text(raw, raw)
     assert builder.build().protected == (ProtectedSpan(0, 3, raw, kind, kind is SpanKind.CODE),)
 
 
