@@ -43,7 +43,7 @@ def language_tag(written: str) -> str:
 def parse_name(name: str) -> ModelName:
     """Return the model that a name stands for. A path that exists precedes a pair and a name of the hub.
 
-    Raises ValueError for a pair without a known model, and for a text that is none of the four.
+    Raises ValueError for a pair without a known model, and for any other text.
     """
     if name.startswith(("http://", "https://")):
         address = urlsplit(name)

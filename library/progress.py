@@ -11,7 +11,7 @@ _MIN_BYTES_OF_LINES = 20_000_000
 
 @contextmanager
 def progress_on_stderr(report: Callable[[str], None]) -> Iterator[Progress]:
-    """Yield the progress of several files. `report` receives the lines where standard error is no terminal."""
+    """Yield the progress of several files. `report` receives the lines where standard error is not a terminal."""
     if not sys.stderr.isatty():
         yield _Quarters(report)
         return

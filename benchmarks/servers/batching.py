@@ -29,7 +29,7 @@ class QueueFull(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
-    """Limits of batches. `max_batch` and `max_waiting` count sentences; None is no limit.
+    """Limits of batches. `max_batch` and `max_waiting` count sentences; None means unlimited.
 
     The first sentence of a batch waits at most `window_seconds` for others. The engine has at most `batches_at_once`;
     sentences that arrive meanwhile form the next batch.

@@ -79,7 +79,7 @@ class Part:
 def split(text: str, language: str, fits: Callable[[str], bool]) -> list[Part]:
     """Return parts whose concatenation is `text`. Kvasir's rules, or `sentencex`, and line breaks end sentences.
 
-    A sentence that does not fit is halved at a space until it does. Text without letters and digits is no sentence.
+    A sentence that does not fit is halved at a space until it does. Text without letters and digits is not a sentence.
     """
     parts: list[Part] = []
     rules = rules_of(language)

@@ -61,7 +61,7 @@ def traced(
 
     These have the memory of the module.
     """
-    with torch.no_grad(), _quiet_exporter():
+    with torch.no_grad(), _quiet_exporter(), _without_collections():
         program = torch.onnx.export(
             graph,
             inputs,
@@ -106,6 +106,20 @@ def _quiet_exporter() -> Iterator[None]:
             yield
     finally:
         log.setLevel(level)
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Disable the garbage collector: what the exporter allocates stays until its end, and a sixth of the time is spent
+    looking for garbage.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _remove_traces(model: onnx.ModelProto) -> None:

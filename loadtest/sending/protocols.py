@@ -171,7 +171,7 @@ def _objects_for(items: object, request: TextRequest) -> list[dict[str, object]]
 
 
 def _translated(texts: Sequence[object]) -> tuple[str, ...]:
-    """Return the translations. Raises `WrongAnswer` if one is no text, or blank.
+    """Return the translations. Raises `WrongAnswer` if one is not text, or blank.
 
     A server that quickly returns empty answers must not win a load test.
     """
@@ -208,7 +208,7 @@ class EventReader:
         self._data: list[str] = []
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """Return the events that this chunk completes. Comments and heartbeats are no events."""
+        """Return the events that this chunk completes. Comments and heartbeats are not events."""
         self._unread += chunk
         # A carriage return at the end may be half of a line break; the next chunk decides.
         end = len(self._unread) - self._unread.endswith(b"\r")

@@ -77,7 +77,7 @@ class GenerationTask:
 
 @dataclass(frozen=True, slots=True)
 class Generation(GenerationTask):
-    """How a model generates texts that are no translations; `tasks` have names in requests."""
+    """How a model generates texts that are not translations; `tasks` have names in requests."""
 
     tasks: Mapping[str, GenerationTask] = field(default_factory=dict)
 

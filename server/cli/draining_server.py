@@ -51,8 +51,7 @@ def run_server(
     """Serve on these sockets until SIGTERM or Ctrl-C. Return the exit code: 0, or 1 if requests were lost."""
     names = [engine.bundle.config.name for engine in engines]
     _log.info("models loaded", extra={"models": names, "kernels": running_kernels()})
-    for engine in engines:
-        _log_card(engine.bundle)
+    _log_cards([engine.bundle for engine in engines])
     app = create_app(settings, engines, observer)
     table = ConnectionTable.of_process()
     defer_full_collections()
@@ -82,17 +81,19 @@ def run_server(
     return 1 if server.num_lost else 0
 
 
-def _log_card(bundle: Bundle) -> None:
-    """Log the purpose and the quality that the model card states, if it states any."""
-    card = bundle.card
-    if card.purpose or card.quality:
-        bleu = "; ".join(f"{each.data}: {each.bleu:.1f}" for each in card.quality)
-        message = "demonstration model" if card.is_demonstration else "model card"
-        fields = {"model": bundle.config.name, "purpose": card.purpose, "bleu": bleu}
-        if card.is_demonstration:
-            pair = f"{bundle.config.source_languages[0]}-{bundle.config.target_languages[0]}"
-            fields["better_translations"] = f"kvasir serve {pair} downloads a model for more than everyday sentences"
-        _log.info(message, extra=fields)
+def _log_cards(bundles: Sequence[Bundle]) -> None:
+    """Log the purposes and the quality that model cards state, and the command that gets better models."""
+    for bundle in bundles:
+        card = bundle.card
+        if card.purpose or card.quality:
+            bleu = "; ".join(f"{each.data}: {each.bleu:.1f}" for each in card.quality)
+            message = "demonstration model" if card.is_demonstration else "model card"
+            _log.info(message, extra={"model": bundle.config.name, "purpose": card.purpose, "bleu": bleu})
+    weak = [bundle.config for bundle in bundles if bundle.card.is_demonstration]
+    if weak:
+        pairs = [f"{config.source_languages[0]}-{config.target_languages[0]}" for config in weak]
+        command = " ".join(["kvasir serve", *pairs])
+        _log.info("better translations", extra={"command": command, "downloads": "Mozilla's models"})
 
 
 class AdminServer:

@@ -36,8 +36,8 @@ class Translate:
     the source. Without `html`, or if an element is lost, a paragraph with several styles is translated as plain text
     and gets the style of its longest part; links, images and code divide it.
 
-    With `divide`, no call has more than `max_characters` in all its texts; None is no limit. `finish` is called after
-    the last text; the document fails with its error. `report` summarises the translations.
+    With `divide`, no call has more than `max_characters` in all its texts; None means unlimited. `finish` is called
+    after the last text; the document fails with its error. `report` summarises the translations.
     """
 
     text: TranslateTexts

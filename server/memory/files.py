@@ -41,7 +41,7 @@ def check_file(path: Path, name: str) -> None:
 
             def check_root(root: str, _attributes: Mapping[str, str]) -> None:
                 if root.rpartition(":")[2] != "tmx":
-                    raise InvalidDocument(f"{name} is no translation memory: its root is <{root[:60]}>, not <tmx>")
+                    raise InvalidDocument(f"{name} is not a translation memory: its root is <{root[:60]}>, not <tmx>")
                 parser.StartElementHandler = None
 
             parser.SkippedEntityHandler, parser.StartElementHandler = reject_entity, check_root

@@ -20,7 +20,7 @@ def bundle_folders(folders: Iterable[Path]) -> list[Path]:
         inside = sorted(path.parent for path in folder.glob(f"*/{MANIFEST_FILE}"))
         if not inside:
             raise BundleError(
-                f"{folder} is no bundle, and no folder in it is one: {MANIFEST_FILE} is missing; "
+                f"{folder} is not a bundle and contains none: {MANIFEST_FILE} is missing; "
                 "`kvasir export CHECKPOINT FOLDER` makes a bundle"
             )
         found += inside

@@ -337,7 +337,7 @@ for _field in Settings.model_fields.values():
 
 
 def unknown_variables(environment: Iterable[str]) -> dict[str, str | None]:
-    """Return variables with the prefix that are no settings, each with the most similar setting's variable or None."""
+    """Return variables with the prefix that are not settings, each with the most similar setting's variable or None."""
     known = [*(name.upper() for name in Settings.model_fields), *_READ_ELSEWHERE]
     named = {name: name.upper().removeprefix(ENVIRONMENT_PREFIX) for name in sorted(environment)}
     unknown = {name: end for name, end in named.items() if end != name.upper() and end not in known}

@@ -423,7 +423,7 @@ def _reading_of(value: Decimal) -> Reading:
 def _readings(token: str, runs: list[str], group_separator: str) -> set[Reading]:
     """Return the values of digits with separators between them; none for a list or a date.
 
-    Groups of thousands with the language's own separator are no decimals.
+    Groups of thousands with the language's own separator are not decimals.
     """
     joined = int("".join(runs))
     digits, power = _reading(joined)

@@ -186,12 +186,13 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
         rf"|(?<![{_LATIN}@#!])(?P<mark>[#!])[A-Z][A-Z\d_.-]+(?P=mark){_END_OR_S}|\[\[[^\[\]\n]{{1,200}}+\]\]|\[\^[^\[\]\s]{{1,60}}+\]"
         r"|\[[A-Za-z][A-Za-z\d]*+_\w*+\]|⟦[\w.:/-]{1,80}+⟧|⟨[\w.:/-]{1,80}+⟩",
     ),
-    # %s %1$s %(name)s %<name>d %.2f %'d %[1]d %d%% %1 %L1 %Y-%m; not 100%ige, nor %17 without a %1: some languages
-    # write the sign in front
+    # %s %1$s %(name)s %<name>d %0:s %1% %|1$s| %.2f %'d %[1]d %d%% %1 %L1 %Y-%m; not 100%ige, nor %17 without a %1:
+    # some languages write the sign in front
     (
         SpanKind.PLACEHOLDER,
         "%",
-        rf"%(?:\([\w.]++\)|<\w++>){_FLAGS}(?:{_CONVERSION}|[a-zA-Z])"
+        rf"%(?:\([\w.]++\)|<\w++>){_FLAGS}(?:{_CONVERSION}|[a-zA-Z])|%\d{{1,2}}:-?+[\d.]*+[a-z]{_END}"
+        rf"|(?<![\d%])%(?:\d{{1,2}}%|\|[\w$+.-]{{1,12}}+\|)(?![{_LATIN}%])"
         rf"|(?<!\d[ \u00a0\u202f]?){_NO_PERCENT}%(?:\d{{1,2}}\$)?+{_FLAGS}{_CONVERSION}"
         rf"|{_NO_PERCENT}%(?:\d{{1,2}}\$)?+{_FLAGS}(?:{_CONVERSION}|[A-Za-z]){_END}"
         rf"|(?:(?<![\d.,])\d[\d.,]*+[ \u00a0\u202f]?)?%%"

@@ -10,6 +10,8 @@ import torch
 
 from bundle.loading import load_bundle
 from bundle.tensors import Precision
+from export.verification.verify import verify_bundle
+from model.checkpoints.weights import build_model
 from model.families.own import read_own_model
 from model.transformer import Transformer
 from server.interface.request import Completion, Request, SentenceParams
@@ -109,6 +111,9 @@ def test_models_of_any_shape_give_the_same_answers_alone_and_in_company(
     folder = write_own_model(tmp_path / "model", options)
     checkpoint = read_own_model(folder / "model.json", folder / "model.safetensors")
     bundle = export_graphs(checkpoint, tmp_path / "bundle", "int8")
+    reports: list[str] = []
+    verify_bundle(bundle, build_model(checkpoint), reports.append)
+    assert all(report.startswith("warning: rounding to int8 changes ") for report in reports)
     answers = []
     for kernels in INSTRUCTION_SETS:
         monkeypatch.setenv("KVASIR_KERNELS", kernels)

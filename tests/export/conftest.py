@@ -23,6 +23,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _bundle(checkpoint: Path, precision: Precision, factory: pytest.TempPathFactory) -> Bundle:
+    """Return the bundle of a precision; tests copy it before they change it."""
     return load_bundle(
         made_once(factory, precision, lambda to: export_bundle(checkpoint, to / "tiny", precision)) / "tiny"
     )
@@ -30,11 +31,14 @@ def _bundle(checkpoint: Path, precision: Precision, factory: pytest.TempPathFact
 
 @pytest.fixture(scope="session")
 def float32_bundle(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    """Tests copy it before they change it."""
     return _bundle(checkpoint, "float32", tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
+def float16_bundle(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return _bundle(checkpoint, "float16", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
 def int8_bundle(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    """Tests copy it before they change it."""
     return _bundle(checkpoint, "int8", tmp_path_factory)

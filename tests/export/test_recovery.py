@@ -68,7 +68,7 @@ def test_two_vocabularies_relu_and_other_decoder_sizes_are_found_in_the_graphs(t
         "scale_embedding": False,
         "share_encoder_decoder_embeddings": False,
     }
-    folder = write_checkpoint(tmp_path / "in", {"d_model": 24} | options)
+    folder = write_checkpoint(tmp_path / "in", {"d_model": 24, "encoder_layers": 1} | options)
     config = folder / "config.json"
     written = json.loads(config.read_text("utf-8"))
     config.write_text(json.dumps(written | {"norm_placement": "pre"}), "utf-8")
@@ -109,8 +109,9 @@ def _write(folder: Path, shape: MarianShape) -> Path:
 
 def test_a_recurrent_float32_bundle_has_the_weights_of_its_checkpoint(tmp_path: Path) -> None:
     folder = _write(tmp_path / "model", replace(_SHAPE, tied="output", has_two_vocabularies=True))
-    export_bundle(folder, tmp_path / "bundle", "float32")
-    export_checkpoint(tmp_path / "bundle", tmp_path / "back")
+    bundle = export_bundle(folder, tmp_path / "bundle", "float32")
+    assert bundle.config.has_shortlist
+    export_checkpoint(bundle.path, tmp_path / "back")
     before, after = read_checkpoint(folder), read_checkpoint(tmp_path / "back")
     assert before.config.has_recurrent_decoder
     assert after.config == before.config
@@ -124,10 +125,12 @@ def test_a_recurrent_float32_bundle_has_the_weights_of_its_checkpoint(tmp_path: 
         torch.testing.assert_close(after.weights[name], weight, rtol=3e-7 if is_rescaled else 0, atol=0)
 
 
-def test_a_recurrent_int8_bundle_is_the_same_after_a_checkpoint_and_another_export(tmp_path: Path) -> None:
-    first = export_bundle(_write(tmp_path / "model", _SHAPE), tmp_path / "bundle", "int8")
-    lines: list[str] = []
-    export_checkpoint(first.path, tmp_path / "back", lines.append)
-    assert any("roundings remain" in line for line in lines)
-    again = export_bundle(tmp_path / "back", tmp_path / "again", "int8")
-    _assert_equal_constants(first, again)
+def test_the_weights_of_a_recurrent_int8_bundle_are_those_of_its_checkpoint_but_for_rounding(tmp_path: Path) -> None:
+    folder = _write(tmp_path / "model", _SHAPE)
+    export_bundle(folder, tmp_path / "bundle", "int8")
+    export_checkpoint(tmp_path / "bundle", tmp_path / "back")
+    before, after = read_checkpoint(folder), read_checkpoint(tmp_path / "back")
+    assert after.config == before.config
+    for name, weight in before.weights.items():
+        if "decoder" not in name or "attention" not in name:  # those are rescaled, for caches in int8
+            assert float((weight - after.weights[name]).abs().max()) <= 0.02 * float(weight.abs().max()), name

@@ -1,14 +1,21 @@
 """Runner over the graphs as PyTorch modules, before their export to ONNX."""
 
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from benchmarks.in_process import InProcessEngine
+from bundle.loading import Bundle
+from export.exporter import describe_bundle
 from export.graphs.layers import padded_head_dim
 from export.graphs.step_layout import DecoderStepGraph, EncoderGraph, LayerCaches
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.weights import build_model
 from model.transformer import Transformer
 from server.engine.kv_cache import CacheShapes, CrossKeysValues, KVCache, RowIndices
 from server.engine.model_runner import NO_ROWS, Candidates
@@ -90,3 +97,17 @@ class EagerRunner:
             whole.numpy(),
             tuple(queries[:, 0].numpy() for queries in present[4::5]) if with_queries else (),
         )
+
+
+def open_eagerly(checkpoint: Checkpoint, folder: Path, unknown_token_id: int) -> tuple[Bundle, InProcessEngine]:
+    """Return a bundle without graphs, in a new folder, and an engine over the modules that they would be traced from.
+
+    An export compares its graphs with the model, so that a test of what a model answers needs none.
+    """
+    folder.mkdir()
+    for name, path in checkpoint.tokenizer.files.items():
+        shutil.copyfile(path, folder / name)
+    for name, content in checkpoint.tokenizer.converted.items():
+        (folder / name).write_bytes(content)
+    bundle = Bundle(folder, describe_bundle(checkpoint, folder, "float32", folder.name, unknown_token_id))
+    return bundle, InProcessEngine.over(EagerRunner(build_model(checkpoint), max_rows=64), bundle)

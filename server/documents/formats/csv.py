@@ -32,7 +32,7 @@ _WRONG = {
 # decimal comma.
 _DOUBTFUL = {";": regex.compile(r"(?<!\d),(?=\S)|,(?=[^\s\d])"), ",": regex.compile(r";(?=\S)")}
 _MAX_JUDGED_CELLS = 2000  # in which cleanness is judged; the length of rows is judged in all of the table
-_MIN_SCORE = 0.55  # below, the lines are no rows: a single column
+_MIN_SCORE = 0.55  # below, the lines are not rows: a single column
 _MIN_LEAD = 0.05  # between the best two readings
 
 
@@ -56,7 +56,7 @@ def check_delimiter(given: str) -> str:
 
 
 def detect_delimiter(text: str) -> str:
-    """Return the delimiter of a table. A table without one gets a comma; lines that are no rows get an empty text.
+    """Return the delimiter of a table. A table without one gets a comma; lines that are not rows get an empty text.
 
     Raises `InvalidDocument` if two delimiters are equally likely.
     """

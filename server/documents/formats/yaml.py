@@ -65,7 +65,7 @@ def _values(text: str) -> Iterator[TextValue]:
 
 
 def _scalars(text: str) -> Iterator[_Scalar]:
-    """Yield the scalars that are no keys. Raises `InvalidDocument` with the line of a mistake."""
+    """Yield the scalars that are not keys. Raises `InvalidDocument` with the line of a mistake."""
     text = text.translate(_TO_TEXT)
     key = ""
     # For each open collection, whether its next node is a key; None in a sequence.

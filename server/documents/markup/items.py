@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from html.entities import html5
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -22,7 +23,11 @@ from server.interface.errors import DocumentTooComplex
 
 Attributes = Mapping[str, str]
 
-_REFERENCE = re.compile(r"(&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{0,31});)")
+# Old names need no semicolon: &copy 2024.
+_OLD_NAMES = "|".join(sorted((name for name in html5 if not name.endswith(";")), key=len, reverse=True))
+_REFERENCE = re.compile(
+    rf"(&(?:#[0-9]{{1,8}};|#[xX][0-9a-fA-F]{{1,6}};|[A-Za-z][A-Za-z0-9]{{0,31}};|(?:{_OLD_NAMES})))"
+)
 _WHITE_SPACE = re.compile(r"[ \t\r\n\f]+")
 
 
@@ -37,7 +42,7 @@ class Role(Enum):
     HARD = auto()  # a link and the like
     ATOM = auto()  # part of a sentence that is not translated
     ISLAND = auto()  # an atom that contains paragraphs, such as a footnote
-    MARK = auto()  # lies inside a sentence and is no part of it
+    MARK = auto()  # lies inside a sentence without being part of it
     SPACE = auto()  # is read as a space
 
 
@@ -49,7 +54,7 @@ class Kind(Enum):
     CLOSE = auto()
     ATOM = auto()
     BREAK = auto()  # ends a sentence: the tag of a block, a line break, a tab
-    MARK = auto()  # lies inside the text and is no part of it: a comment, a bookmark
+    MARK = auto()  # lies inside the text without being part of it: a comment, a bookmark
 
 
 class Cue(NamedTuple):

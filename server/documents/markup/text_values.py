@@ -45,7 +45,7 @@ class TextValue:
 
 
 def is_text(value: str) -> bool:
-    """Return whether a value is for readers: it has a letter, and is no single word with the form of a name."""
+    """Return whether a value is for readers: it has a letter, and is not a single word with the form of a name."""
     word = value.strip()
     if not any(map(str.isalpha, word)):
         return False

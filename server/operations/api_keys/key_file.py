@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS usage (
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """Limits of one key. None is no limit. A day begins at 0:00 UTC.
+    """Limits of one key. None means unlimited. A day begins at 0:00 UTC.
 
     With `join_lines` (1, or None), the texts of its requests are lines of one text, unless a request tells otherwise.
     """

@@ -21,7 +21,7 @@ _log = logging.getLogger("kvasir")
 
 _FILE_SECONDS = 1.0  # until a change of the file takes effect, and until usage is in it
 _SETTLED_NANOSECONDS = 2_000_000_000
-_CLOCK_STEP_SECONDS = 1.0  # more is no adjustment, but a clock that was set
+_CLOCK_STEP_SECONDS = 1.0  # more means that the clock was set, not adjusted
 
 _UsageByDay = dict[str, dict[str, Usage]]  # by day and key
 

@@ -59,7 +59,8 @@ VARIANTS: dict[str, Options] = {
 # Sources of very different scale, lengths from one to the most there may be.
 LENGTHS = (1, 2, 3, 5, 5, 8, 13, 24, 1, 4)
 LOUD, QUIET = 5, 6
-# One model for each family's choices; heads, layers and widths are odd on purpose.
+# Every export compares its graphs with the model, also of tests with checkpoints of each family; these have choices and
+# odd sizes that no checkpoint has.
 COMBINATIONS: dict[str, dict[str, object]] = {
     "T5": {
         "positions": "none",
@@ -75,14 +76,8 @@ COMBINATIONS: dict[str, dict[str, object]] = {
         "output_scale": 0.4,
         "scale_embedding": False,
         "decoder_num_heads": 2,
-    },
-    "BART": {
-        "positions": "learned",
-        "position_offset": 2,
-        "embedding_norm": True,
-        "scale_embedding": False,
-        "activation": "gelu",
-        "output_bias": True,
+        "num_encoder_layers": 1,
+        "num_decoder_layers": 1,
     },
     "unlike Marian": {
         "norm_placement": "pre",
@@ -99,19 +94,6 @@ COMBINATIONS: dict[str, dict[str, object]] = {
         "output_bias": False,
         "activation": "gelu",
         "suppressed_token_ids": (0, 5),
-    },
-    "M2M100": {
-        "sinusoid_layout": "halves_inclusive",
-        "position_offset": 2,
-        "norm_placement": "pre",
-        "final_norm": True,
-        "num_decoder_layers": 1,
-    },
-    "Firefox": {
-        "decoder": "ssru",
-        "sinusoid_layout": "halves_inclusive",
-        "layer_norm_epsilon": 1e-6,
-        "output_bias": True,
     },
 }
 
@@ -204,7 +186,7 @@ def test_a_step_without_scores_has_the_same_candidates_and_no_normalizer(
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
-@pytest.mark.parametrize("family", ["Marian", "T5", "Firefox"])
+@pytest.mark.parametrize("family", ["Marian", "T5"])
 def test_a_row_gets_the_same_bits_alone_and_in_company(
     family: str, precision: Precision, exported: Callable[[str, Precision], Exported], request: pytest.FixtureRequest
 ) -> None:

@@ -244,7 +244,7 @@ def _compare_model(family: str, index: int, num_sources: int, seed: int, tempora
     model = random_model(family, index, seed, folder)
     exact = export_graphs(folder, temporary / f"{family}-{index}-float32", "float32")
     sources = random_sources(exact, num_sources, seed)
-    mistakes = compare(model, exact, sources, label="    ")
+    mistakes = compare(model, InProcessEngine(exact), sources, label="    ")
     special, shapes = exact.config.special_tokens, exact.config.shapes
     within = SentenceParams(max_new_tokens=shapes.max_target_tokens, first_token=special.forced_first)
     answers = [completion.hypotheses[0].token_ids for completion in open_engine(exact).decode(sources, within)]
@@ -266,12 +266,12 @@ def random_sources(bundle: Bundle, number: int, seed: int) -> list[TokenIds]:
     return [np.concatenate([random.choice(tokens, length), ends]).astype(np.int32) for length in lengths]
 
 
-def compare(model: RandomModel, bundle: Bundle, sources: Sequence[TokenIds], label: str = "") -> int:
+def compare(model: RandomModel, engine: InProcessEngine, sources: Sequence[TokenIds], label: str = "") -> int:
     """Decode with both, print the result of every search, and return the number of mistakes.
 
     A few sources are decoded alone as well: an answer that depends on its batch is a mistake.
     """
-    engine, mistakes = InProcessEngine(bundle), 0
+    mistakes = 0
     model.reference.double()  # in single precision its own rounding would decide between beams
     sentences = [" ".join(map(str, source.tolist())) for source in sources]
     for name, params in SETTINGS.items():

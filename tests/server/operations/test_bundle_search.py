@@ -25,5 +25,5 @@ def test_a_missing_folder_is_returned_as_it_is(tmp_path: Path) -> None:
 
 def test_a_folder_without_bundles_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "bundles" / "empty").mkdir(parents=True)
-    with pytest.raises(BundleError, match=f"{tmp_path}/bundles is no bundle, and no folder in it is one"):
+    with pytest.raises(BundleError, match=f"{tmp_path}/bundles is not a bundle and contains none"):
         bundle_folders([tmp_path / "bundles"])

@@ -1,4 +1,4 @@
-/** Notice beside the translation: an error with an automatic retry, or a text that is too long. */
+/** Notice next to the translation: an error with an automatic retry, or a text that is too long. */
 
 import { ErrorResponse } from "./api.js";
 import { needsKey, setApiKey } from "./api_key.js";

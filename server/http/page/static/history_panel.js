@@ -27,7 +27,7 @@ export class HistoryPanel {
       panel.showModal();
     });
     close.addEventListener("click", () => panel.close());
-    panel.addEventListener("click", (event) => event.target === panel && panel.close()); // a click beside the panel
+    panel.addEventListener("click", (event) => event.target === panel && panel.close()); // a click outside the panel
     keep.addEventListener("change", () => (history.isOn = keep.checked));
     clear.addEventListener("click", () => {
       history.clear();

@@ -190,7 +190,7 @@ export class LanguagePicker extends EventTarget {
     } else if (event.key === "Escape" || event.key === "Tab") {
       this.#button.focus();
       this.#close();
-      if (event.key === "Tab") return; // to the control beside the button
+      if (event.key === "Tab") return; // to the control next to the button
     } else {
       return;
     }

@@ -10,9 +10,7 @@ import pytest
 import torch
 from sacremoses import MosesDetokenizer
 
-from benchmarks.in_process import InProcessEngine
 from export.checks import require_tokenizer
-from export.exporter import export_bundle
 from export.int8.steps import rounding_of_weights
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.weights import build_model
@@ -21,6 +19,7 @@ from model.families.registry import read_checkpoint
 from server.interface.decoding_options import DecodingOptions
 from server.interface.request import SentenceParams
 from server.text.tokenizers.registry import open_tokenizer
+from tests.fakes.eager_runner import open_eagerly
 from tests.model.families.ctranslate2.conversions import convert, greedy, log_probs, write_checkpoint_of
 from tests.model.families.family_checkpoints import SMALL
 from tests.server.text.tokenizers.bpe_codes import apply, file_of, learn, moses_words
@@ -245,9 +244,10 @@ def test_a_package_with_bpe_gives_the_texts_that_argos_translate_gives(
     package = tmp_path / "package"
     package.mkdir()
     merges = _write_package(package, monkeypatch)
-    bundle = export_bundle(package, tmp_path / "bundle", "float32")
-    assert bundle.config.tokenizer.kind == "moses_bpe"
-    tokenizer, engine = open_tokenizer(bundle), InProcessEngine(bundle)
+    checkpoint = read_checkpoint(package)
+    assert checkpoint.tokenizer.kind == "moses_bpe"
+    bundle, engine = open_eagerly(checkpoint, tmp_path / "bundle", require_tokenizer(checkpoint, pytest.fail))
+    tokenizer = open_tokenizer(bundle)
     reference = ctranslate2.Translator(str(package / "model"), compute_type="float32", intra_threads=1)
     options = DecodingOptions(max_repetitions=0, early_stopping=True)
     params = SentenceParams(options, beam_size=4, max_new_tokens=12)
