@@ -25,6 +25,8 @@ _INVISIBLE = re.compile(
 )
 
 _MAY_BE_INVISIBLE = re.compile("[\u00ad\u061c\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+# Characters that mean something in a unit: those of a document are marks.
+_POINTS = re.compile(f"([{DIVIDER}{OBJECT}])")
 
 # Tags of plain text: in pairs around words, or alone; those in square brackets in pairs only.
 _TAG = regex.compile(
@@ -362,11 +364,11 @@ class UnitBuilder:
         self._add(_Node("", place, place, raw, "", self._parent, replaces_blank=replaces_blank))
 
     def _plain(self, text: str) -> None:
-        if DIVIDER in text:
-            first, *others = text.split(DIVIDER)
+        if DIVIDER in text or OBJECT in text:
+            first, *others = _POINTS.split(text)
             self._plain(first)
-            for other in others:
-                self._mark(DIVIDER)
+            for point, other in zip(others[::2], others[1::2], strict=True):
+                self._mark(self.escape(point))
                 self._plain(other)
             return
         visible = text if text.isascii() or _MAY_BE_INVISIBLE.search(text) is None else _INVISIBLE.sub("", text)
