@@ -186,11 +186,16 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
         SpanKind.PLACEHOLDER,
         re.compile(r":[A-Za-z_+-]"),
         rf"(?<![{_LATIN}@])@(?:\.[a-z]++)?:[\w-]++(?:\.[\w-]++)*+"
-        rf"|(?<![^\s(\[{{\"'“„«{_UNSPACED}])(?:::?[A-Za-z_](?:[a-zA-Z\d_+]|{_HYPHEN})++:?|:[+-]1:){_END}",
+        rf"|(?<![^\s(\[{{\"'“„«{_UNSPACED}])(?:::?[A-Za-z_](?:[a-zA-Z\d_+]|{_HYPHEN})++:?|:[abcf-kmnq-wyz]|:[+-]1:){_END}",
     ),
     # <name>
     (SpanKind.PLACEHOLDER, "<", r"</?[A-Za-z][\w.:-]{0,60}+/?>"),
-    (SpanKind.ENTITY, "&", r"&(?:#\d{1,7}+|#x[\da-fA-F]{1,6}+|[A-Za-z][A-Za-z\d]{1,31}+);"),
+    # &amp; and tags with such: &lt;b&gt;
+    (
+        SpanKind.ENTITY,
+        "&",
+        r"&lt;/?[A-Za-z][\w.:-]{0,60}+(?:\s(?:[^<>&\n]|&quot;|&\#39;){0,200}+)?+/?&gt;|&(?:#\d{1,7}+|#x[\da-fA-F]{1,6}+|[A-Za-z][A-Za-z\d]{1,31}+);",
+    ),
     # example.com/help
     (
         SpanKind.ADDRESS,
