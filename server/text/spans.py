@@ -243,6 +243,8 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
         rf"|{_START}(?!\p{{Lu}}\p{{Ll}}++_\p{{Ll}}++{_END})_*[A-Za-z\d]++(?:_[A-Za-z\d]++)++{_END}"
         rf"|(?<![{_LATIN}#+.])[A-Z](?:\+\+|\#)(?![{_LATIN}#+])|(?<![{_LATIN}.])\.NET(?![{_LATIN}])",
     ),
+    # 3.5×10 1920×1080
+    (SpanKind.IDENTIFIER, "× ·", rf"(?<![{_LATIN}.,])\d++(?:[.,]\d++)*+(?:[×·]\d++(?:[.,]\d++)*+)++{_END}"),
     # CO₂ x² 10⁶; not km², nor a word with a footnote mark
     (
         SpanKind.IDENTIFIER,

@@ -63,7 +63,8 @@ def test_each_notation_is_found_wherever_it_stands(span: str, frame: str) -> Non
         (SpanKind.NAME, "@name #topic #Größe owner/name#12"),
         (
             SpanKind.IDENTIFIER,
-            "--force max_length X200 AB-1234 mp3 4K v2 1.2.3-rc1 INV-2024-001 C++ .NET x² a::b() 1e-9 a=b x==1.2 10^6",
+            "--force max_length X200 AB-1234 mp3 4K v2 1.2.3-rc1 INV-2024-001 C++ .NET x² a::b() 1e-9 a=b x==1.2 10^6 "
+            "3.5×10 4×3×2",
         ),
         (SpanKind.SYMBOL, ":) ;-) 🎉 👩‍💻 🇩🇪 ❤️ 1️⃣"),
     ],
