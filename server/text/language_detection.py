@@ -16,9 +16,6 @@ _MAX_CHARACTERS = 2000
 # The prior probability that a text is in one of the candidates, and not in any other language of the model.
 _PRIOR_OF_CANDIDATES = 0.9
 
-# How likely a language is before its text is read, compared with others: of a word that could be any, English.
-_WEIGHTS: Mapping[str, float] = {"en": 2.0}
-
 _CERTAIN = 0.9  # the confidence of a language that is certain, of a text with enough words
 
 # A text is in the target language for certain: the probability among the two languages of a pair, and among all
@@ -72,13 +69,16 @@ class Detector:
             return []
         # Between blanks, as in a text: how a word begins and ends tells most about it.
         likelihoods = load_identifier().likelihoods(f" {readable(text)} ")
-        others = max(1.0 - sum(likelihoods[label] for label in candidates), 0.0)
-        weights = {label: _WEIGHTS.get(label, 1.0) for label in candidates}
-        prior = _PRIOR_OF_CANDIDATES / sum(weights.values())
-        prior_of_other = (1.0 - _PRIOR_OF_CANDIDATES) / max(len(likelihoods) - len(candidates), 1)
-        joint = {label: likelihoods[label] * weights[label] * prior for label in candidates}
-        total = sum(joint.values()) + others * prior_of_other
-        ranked = [Detection(tag, float(joint[label] / total) if total else 0.0) for label, tag in candidates.items()]
+        in_candidates = sum(likelihoods[label] for label in candidates)
+        others = max(1.0 - in_candidates, 0.0)
+        num_candidates, num_others = len(candidates), len(likelihoods) - len(candidates)
+        prior = _PRIOR_OF_CANDIDATES / num_candidates
+        prior_of_other = (1.0 - _PRIOR_OF_CANDIDATES) / max(num_others, 1)
+        total = in_candidates * prior + others * prior_of_other
+        ranked = [
+            Detection(tag, float(likelihoods[label] * prior / total) if total else 0.0)
+            for label, tag in candidates.items()
+        ]
         return sorted(ranked, key=lambda detection: -detection.confidence)
 
     def detect(self, text: str, target: str | None = None) -> Detection | None:

@@ -27,14 +27,14 @@ def test_a_sentence_is_recognised_with_confidence(text: str, language: str) -> N
 def test_an_ambiguous_word_has_a_low_confidence(text: str) -> None:
     detected = ENGLISH_OR_GERMAN.detect(text)
     assert detected is not None
-    assert detected.confidence < 0.9
+    assert detected.confidence < 0.8
 
 
 @pytest.mark.parametrize("languages", [["de", "fr", "en"], ["en", "fr", "de"], ["fr", "en", "de"]])
 def test_a_word_is_in_its_language_in_whatever_order_the_languages_are(languages: list[str]) -> None:
     detector = Detector(languages)
     words = {
-        "en": "Water House Friend Work Today Next Delete Milk No",
+        "en": "House Friend Today Next",
         "de": "Wasser Freund Arbeit Heute Löschen Milch Nein",
         "fr": "Aujourd'hui Travail Suivant Lait Livre Désolé Maison",
     }
@@ -46,7 +46,7 @@ def test_a_word_is_in_its_language_in_whatever_order_the_languages_are(languages
 def test_a_mixed_text_has_a_confidence_between() -> None:
     detected = ENGLISH_OR_GERMAN.detect("The house. Das Haus.")
     assert detected is not None
-    assert 0.4 < detected.confidence < 0.9
+    assert 0.4 < detected.confidence < 0.75
 
 
 @pytest.mark.parametrize("text", ["Quiero un café con leche", "Bonjour tout le monde", "Привет, как дела?", "你好"])
