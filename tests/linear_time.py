@@ -24,5 +24,5 @@ def assert_linear_time(make: Callable[[int], Made], process: Callable[[Made], ob
         return time.process_time() - begun
 
     seconds(length // _FACTOR)
-    short = max(min(seconds(length // _FACTOR) for _ in range(3)), _MIN_SECONDS)
-    assert min(seconds(length) for _ in range(2)) < _MAX_GROWTH * short
+    limit = _MAX_GROWTH * max(min(seconds(length // _FACTOR) for _ in range(2)), _MIN_SECONDS)
+    assert any(seconds(length) < limit for _ in range(2))  # the second time if the first one was disturbed

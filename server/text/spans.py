@@ -210,11 +210,16 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
         SpanKind.PLACEHOLDER,
         re.compile(r":[A-Za-z_+-]"),
         rf"(?<![{_LATIN}@])@(?:\.[a-z]++)?:[\w-]++(?:\.[\w-]++)*+"
-        rf"|(?<![^\s(\[{{\"'“„«—–…{_UNSPACED}])(?:::?[A-Za-z_](?:[a-zA-Z\d_+]|{_HYPHEN})++:?|:[+-]1:){_END}",
+        rf"|(?<![^\s(\[{{\"'“„«—–…{_UNSPACED}])(?:::?[A-Za-z_](?:[a-zA-Z\d_+]|{_HYPHEN})++:?|:[abcf-kmnq-wyz]|:[+-]1:){_END}",
     ),
     # <name>
     (SpanKind.PLACEHOLDER, "<", r"</?[A-Za-z][\w.:-]{0,60}+/?>"),
-    (SpanKind.ENTITY, "&", r"&(?:#\d{1,7}+|#x[\da-fA-F]{1,6}+|[A-Za-z][A-Za-z\d]{1,31}+);"),
+    # &amp; and tags with such: &lt;b&gt;
+    (
+        SpanKind.ENTITY,
+        "&",
+        r"&lt;/?[A-Za-z][\w.:-]{0,60}+(?:\s(?:[^<>&\n]|&quot;|&\#39;){0,200}+)?+/?&gt;|&(?:#\d{1,7}+|#x[\da-fA-F]{1,6}+|[A-Za-z][A-Za-z\d]{1,31}+);",
+    ),
     # example.com/help
     (
         SpanKind.ADDRESS,
@@ -262,6 +267,8 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
         rf"|{_START}(?!\p{{Lu}}\p{{Ll}}++_\p{{Ll}}++{_END})_*[A-Za-z\d]++(?:_[A-Za-z\d]++)++_*(?:-[A-Z\d]++(?!\p{{Ll}}))*+{_END}"
         rf"|(?<![{_LATIN}#+]){_NO_STOP}[A-Z](?:\+\+|\#)(?![{_LATIN}#+])|(?<![{_LATIN}.])\.NET(?![{_LATIN}])",
     ),
+    # 3.5×10 1920×1080
+    (SpanKind.IDENTIFIER, "× ·", rf"(?<![{_LATIN}.,])\d++(?:[.,]\d++)*+(?:[×·]\d++(?:[.,]\d++)*+)++{_END}"),
     # CO₂ x² 10⁶ Fe³⁺; not km² or m/s², nor a word with a footnote mark
     (
         SpanKind.IDENTIFIER,

@@ -74,10 +74,11 @@ def started(*flags: str, module: str = "kvasir", max_descriptors: int | None = N
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Ask again and again; every question is an HTTP request, so this does not spin."""
+    """Ask again and again, and leave the processor to the server in between."""
     give_up = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < give_up
+        time.sleep(0.01)
 
 
 def gauge(client: httpx2.Client, name: str) -> float:

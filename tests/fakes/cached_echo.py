@@ -11,6 +11,7 @@ from server.workers.cache import CachedEngineClient
 from server.workers.pool import EnginePool, PoolOptions
 from tests.fakes.echo import EchoGenerator
 from tests.fakes.engine import END, FakeRunner, fake_bundle, random_table, request
+from tests.fakes.event_loop import until
 from tests.fakes.sentence_params import sentence_params
 
 PATIENCE_SECONDS = 20.0
@@ -90,7 +91,4 @@ def random_replicas(max_waiting: int = 100) -> EnginePool:
 
 async def queued(replicas: EnginePool, num_sentences: int) -> None:
     """Let calls proceed until `num_sentences` wait in engines that have not been started."""
-    give_up = time.monotonic() + PATIENCE_SECONDS
-    while replicas.status().waiting < num_sentences:
-        assert time.monotonic() < give_up
-        await asyncio.sleep(0)
+    await until(lambda: replicas.status().waiting >= num_sentences)

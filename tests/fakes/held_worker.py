@@ -53,14 +53,6 @@ def begin(replicas: EnginePool, *requests: Request) -> asyncio.Task[list[Complet
     return asyncio.create_task(replicas.generate(requests))
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Let other tasks run until a condition is true."""
-    give_up = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < give_up, "the condition did not become true"
-        await asyncio.sleep(0)
-
-
 async def reached(event: threading.Event) -> None:
     """Wait for an event of another thread."""
     assert await asyncio.to_thread(event.wait, PATIENCE_SECONDS)

@@ -44,6 +44,9 @@ _MAX_TOUCHING = 8  # tags in front of a mark that are looked at
 _LOWERED = "sub"
 _RAISED = frozenset(("sup", _LOWERED))
 _VARIABLE = regex.compile(r"(?<![\p{L}\p{M}\d])\p{L}{1,2}\Z")
+# A variable with an exponent, as in x²; not a square metre, nor a word with a footnote.
+_POWER = regex.compile(r"(?<![\p{L}\p{M}\d])(?![mAI])[\p{Latin}\p{Greek}]\Z")
+_EXPONENT = regex.compile(r"[+−-]?\d{1,4}")
 _INDEX = regex.compile(r"(?=.*\p{L})[\p{L}\d+,−-]{1,8}")
 _MARKS = "*†‡§¶"  # of footnotes
 _BRACKETS = "()[]"
@@ -195,9 +198,16 @@ class UnitBuilder:
             word = self._text[max(start - _MIN_WORD, 0) : start]
             is_word = len(word) == _MIN_WORD and word.isalpha() and word.islower()
             return is_script and is_word and len(content.strip(_BRACKETS)) == 1
+        if is_script and self._is_power(node):
+            return False
         if is_script:
             return before.isalnum() or unicodedata.category(before) in _CLOSING
         return before.isalpha() and any(each.isdigit() or each in _MARKS for each in content)
+
+    def _is_power(self, node: _Node) -> bool:
+        """Return whether an element is the exponent or the index of a variable."""
+        is_variable = _POWER.search(self._text, max(node.start - _MAX_RAISED, 0), node.start) is not None
+        return is_variable and _EXPONENT.fullmatch(self._text, node.start, node.end) is not None
 
     def _remove(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Take ranges, in their order, out of the text."""
@@ -244,11 +254,12 @@ class UnitBuilder:
         return tuple(sorted([*found, *rest], key=attrgetter("start")))
 
     def _with_variables(self, spans: list[Span]) -> list[Span]:
-        """Return the spans and variables with an index, such as `x<sub>i</sub>`: no model reads `xi`."""
+        """Return the spans and variables with an index or an exponent, such as `x<sub>i</sub>`: no model reads `xi`."""
         found: list[Span] = []
         starts = [span.start for span in spans]
         for node in self._nodes:
-            if node.name != _LOWERED or _INDEX.fullmatch(self._text, node.start, node.end) is None:
+            is_index = node.name == _LOWERED and _INDEX.fullmatch(self._text, node.start, node.end) is not None
+            if not is_index and not (node.name in _RAISED and self._is_power(node)):
                 continue
             letters = _VARIABLE.search(self._text, max(node.start - _MAX_RAISED, 0), node.start)
             before = bisect_left(starts, node.end) - 1
@@ -299,7 +310,8 @@ class UnitBuilder:
 
         for index in sorted(tags):
             node = self._nodes[index]
-            is_mark_at_edge = node.start == node.end and node.start in (start, end)
+            is_inside = node.parent >= 0 and self._nodes[node.parent].is_absorbed
+            is_mark_at_edge = node.start == node.end and node.start in (start, end) and not is_inside
             if node.end > end or is_mark_at_edge or not node.opening or node.is_open or node.is_absorbed:
                 continue
             close_until(node.parent)

@@ -54,7 +54,8 @@ def test_each_notation_is_found_wherever_it_stands(span: str, frame: str) -> Non
             "{name} ${name} %{name} #{name} %name% %(name)s %s %NAME% $name [[name]] __name__ %L1 %%",
         ),
         (SpanKind.PLACEHOLDER, "%0:s %12:-5.2f %1% %|2$d|"),
-        (SpanKind.PLACEHOLDER, ":name :id @:key %1 $(date) {{name}} <name> </name> {n,plural,one{#}other{##}} %@"),
+        (SpanKind.ENTITY, "&lt;b&gt; &lt;/b&gt; &lt;br/&gt;"),
+        (SpanKind.PLACEHOLDER, ":name :n :id @:key %1 $(date) {{name}} <name> </name> {n,plural,one{#}other{##}} %@"),
         (SpanKind.CODE, r"`x` ``x`` `a=b;` \alpha{x} \d+ [a-z]+ $x^2$ \u00e9"),
         (SpanKind.ENTITY, "&amp; &#10; &#xa;"),
         (
@@ -64,7 +65,8 @@ def test_each_notation_is_found_wherever_it_stands(span: str, frame: str) -> Non
         (SpanKind.NAME, "@name #topic #Größe owner/name#12"),
         (
             SpanKind.IDENTIFIER,
-            "--force max_length X200 AB-1234 mp3 4K v2 1.2.3-rc1 INV-2024-001 C++ .NET x² a::b() 1e-9 a=b x==1.2 10^6",
+            "--force max_length X200 AB-1234 mp3 4K v2 1.2.3-rc1 INV-2024-001 C++ .NET x² a::b() 1e-9 a=b x==1.2 10^6 "
+            "3.5×10 4×3×2",
         ),
         (SpanKind.SYMBOL, ":) ;-) 🎉 👩‍💻 🇩🇪 ❤️ 1️⃣"),
     ],

@@ -18,7 +18,7 @@ from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.text_stream import TextStream
 from server.translation.types import TextFormat, TranslationRequest, TranslationResult
-from tests.fakes.held_worker import until
+from tests.fakes.event_loop import until
 from tests.fakes.hostile_engines import HOSTILE
 from tests.fakes.rule_engine import RuleEngine, byte_bundle
 

@@ -12,7 +12,8 @@ from server.workers.cache import CachedEngineClient
 from server.workers.pool import EnginePool
 from tests.fakes.cached_echo import Cached, Watcher, ask, joined, run
 from tests.fakes.echo import EchoGenerator
-from tests.fakes.held_worker import HeldRunner, begin, reached, sentence, until, with_replicas
+from tests.fakes.event_loop import until
+from tests.fakes.held_worker import HeldRunner, begin, reached, sentence, with_replicas
 
 Received = list[tuple[list[int], bool]]
 

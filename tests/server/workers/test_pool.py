@@ -17,7 +17,7 @@ from server.interface.request import Completion, FinishReason, Hypothesis, Reque
 from server.workers.pool import EnginePool, PendingCall, PoolOptions, settle, stream
 from tests.fakes.cached_echo import ask, queued, run, tokens_of
 from tests.fakes.engine import END, FakeRunner, copying_table, fake_bundle, random_table, request
-from tests.fakes.event_loop import in_event_loop
+from tests.fakes.event_loop import in_event_loop, until
 from tests.fakes.held_worker import (
     PATIENCE_SECONDS,
     VOCAB,
@@ -26,7 +26,6 @@ from tests.fakes.held_worker import (
     reached,
     sentence,
     tokens,
-    until,
     with_replicas,
 )
 from tests.fakes.sentence_params import sentence_params

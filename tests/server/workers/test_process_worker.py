@@ -25,7 +25,8 @@ from server.operations.defaults import DEFAULT_MODEL
 from server.text.tokenizers.registry import open_tokenizer
 from server.workers.pool import EnginePool, PoolOptions
 from server.workers.process_worker import ProcessWorker
-from tests.fakes.held_worker import PATIENCE_SECONDS, begin, until
+from tests.fakes.event_loop import until
+from tests.fakes.held_worker import PATIENCE_SECONDS, begin
 from tests.fakes.sentence_params import sentence_params
 
 TEXTS = (

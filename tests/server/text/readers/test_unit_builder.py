@@ -154,6 +154,30 @@ def test_a_variable_with_an_index_is_one_span(before: str, content: str, behind:
     assert len(unit.tags) == (span is None)
 
 
+@pytest.mark.parametrize("name", ["sup", "sub"])
+@pytest.mark.parametrize(
+    ("before", "content", "behind", "span"),
+    [
+        ("the value of x", "2", " is", "x2"),
+        ("2", "10", " of it", None),
+        ("10 m", "2", " of it", None),
+        ("α", "-1", ", that", "α-1"),
+        ("the tea", "2", " is", None),
+    ],
+)
+def test_a_variable_with_an_exponent_is_one_span(
+    before: str, content: str, behind: str, span: str | None, name: str
+) -> None:
+    unit = _built(before, f"<{name}>", content, f"</{name}>", behind, unknown=_ALL)
+    found = [(unit.text[each.start : each.end], each.output) for each in unit.protected]
+    assert found == ([] if span is None else [(span, f"{before[-1]}<{name}>{content}</{name}>")])
+
+
+def test_a_mark_in_an_element_that_a_span_fills_stays_in_it() -> None:
+    unit = _built("<b>", "{a}", "!m", "</b>", "<i>", "!n", "{b}", "</i>", " c")
+    assert [each.output for each in unit.protected] == ["<b>{a}!m</b>", "<i>!n{b}</i>"]
+
+
 @given(st.data())
 def test_tags_and_marks_inside_spans_are_written_in_their_order(data: st.DataObject) -> None:
     """Whatever stands around a span or inside it, a unit that comes back unchanged is its source."""
