@@ -155,7 +155,7 @@ class MaskedSentence:
 
     def restore(self, answer: str, attention: TokenAttention | None) -> Restored | tuple[int, ...]:
         """Return an answer with all spans and the words that tags need, or the indices of the spans that it lost."""
-        if self.is_plain:
+        if self.is_plain and not self.unit.protected:
             return Restored(answer)
         text = answer.replace(OBJECT, "")
         if self.is_fragment:

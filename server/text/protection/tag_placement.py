@@ -46,6 +46,8 @@ class _Placed:
 
 def render(unit: Unit, target: str, blocks: Sequence[Block], outputs: Sequence[str]) -> str:
     """Return the translation `target` of a unit with its tags, escaped; each `OBJECT` becomes the next of `outputs`."""
+    if unit.is_plain:
+        return unit.escape(target)
     write = _writer(unit.escape, outputs)
     if not unit.tags:
         return write(target)

@@ -68,6 +68,12 @@ def test_any_characters_come_back_from_a_model_that_copies_and_none_is_an_error(
     _translated(_pipeline(rule), source, format_)
 
 
+def test_a_model_may_write_the_characters_that_mean_something_in_a_unit() -> None:
+    model = Pipeline(RuleEngine(COPYING.bundle, lambda text: f"\ufffc{text}\x1f"), TranslationLimits())
+    for text in ("The dog is.", "The dog is. The {x} is.", "<b>The</b> dog"):
+        assert "".join(_translated(model, text, "html").split()).strip("\ufffc\x1f").count("{x}") == text.count("{x}")
+
+
 @cache
 def _pipeline(rule: str) -> Pipeline:
     return Pipeline(RuleEngine(COPYING.bundle, HOSTILE[rule]), TranslationLimits())
