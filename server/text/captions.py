@@ -17,13 +17,15 @@ from server.text.readers.units import DIVIDER
 from server.text.segmentation.sentences import sentences
 
 # In front of the words of a speaker, and not part of them: a dash, or the marks of live captions.
-LEAD = regex.compile(r"(?:[-‐‑–—―•]++(?!\d)|(?:>|＞|&gt;){2,})\s*+")
+LEAD = regex.compile(r"(?:[\p{Pd}−•]++(?!\d)|(?:>|＞|&gt;){2,})\s*+")
 # A word of a name has a capital letter, or a letter of a script without them.
 _NAME_WORD = r"[\p{Lu}\p{Lt}\p{Lo}\p{N}#][\w.'’#-]*+"
 _NAME = rf"{_NAME_WORD}(?:\s{_NAME_WORD}){{0,3}}+(?:\s?[(\[（][^()\[\]（）]{{1,40}}[)\]）])?+\s?(?::(?=\s|\Z)|：)"
 _NOTE = r"(?:[♩-♬🎵🎶]|(?<!\S)#(?!\S))"
 _SPEAKER = regex.compile(rf"{LEAD.pattern}|[(\[（［【〔*]|{_NOTE}|{_NAME}")
-_APART = regex.compile(rf"[(\[（［【〔][^()\[\]]*+[)\]）］】〕]|\*[^*]++\*|.*{_NOTE}|{_NAME}")  # a line on its own
+# A line on its own: in brackets, between two signs (¶ the sea ¶), with a note, or a name.
+_APART = regex.compile(rf"[(\[（［【〔][^()\[\]]*+[)\]）］】〕]|([*~¶\p{{So}}])[^\n]*\1|.*{_NOTE}|{_NAME}")
+_LISTED = regex.compile(r"\d{1,3}[.)]\s")  # in front of a line of a list
 _SENTENCE_END = regex.compile(r"([\p{Sentence_Terminal}…‥])[\p{Pe}\p{Pf}\"'’]*+\Z")
 # One speaker's words in quotation marks, or interrupted, and then those of the next.
 _OTHER_SPEAKS = regex.compile(r".*(?:[\p{Pf}»\"]\n[\p{Pi}«„\"]|(?:--|[–—])\n\W*+\p{Lu})")
@@ -77,6 +79,7 @@ def is_end(text: str, following: str) -> bool:
     return (
         _SPEAKER.match(following) is not None
         or _APART.fullmatch(text) is not None
+        or (_LISTED.match(text) is not None and _LISTED.match(following) is not None)
         or _OTHER_SPEAKS.match(f"{text}\n{following}") is not None
         or (end is not None and (end[1] not in _MAYBE_END or _is_certain_end(text, following)))
     )

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import regex
 
-from server.text.number_forms import edits, locale_of, separators
+from server.text.number_forms import edits_of, locale_of, separators
 
 _MAX_UNJUDGED = 12  # languages write numbers up to this in words, leave them out or express them otherwise
 _MIN_DIGITS = 3  # significant digits that are hardly written in words: for a language without a table of number words
@@ -92,7 +92,7 @@ def compare(source: str, translation: str, source_language: str, target_language
 def load_tables(source_language: str, target_language: str) -> None:
     """Load the tables of two languages: processes that are forked afterwards share them."""
     compare("1,013 1", "1,014 1", source_language, target_language)
-    edits("1,013", "1,013", source_language, target_language)
+    edits_of("1,013", source_language, target_language)
 
 
 @lru_cache(maxsize=4096)

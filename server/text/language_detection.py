@@ -67,7 +67,8 @@ class Detector:
     def _rank(self, text: str, candidates: Mapping[str, str]) -> list[Detection]:
         if not candidates or not has_letters(text):
             return []
-        likelihoods = load_identifier().likelihoods(readable(text))
+        # Between blanks, as in a text: how a word begins and ends tells most about it.
+        likelihoods = load_identifier().likelihoods(f" {readable(text)} ")
         in_candidates = sum(likelihoods[label] for label in candidates)
         others = max(1.0 - in_candidates, 0.0)
         num_candidates, num_others = len(candidates), len(likelihoods) - len(candidates)

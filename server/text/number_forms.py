@@ -4,8 +4,9 @@ Separators are those of CLDR. An unknown language means no edit, and the digits 
 """
 
 import unicodedata
+from collections.abc import Callable, Collection
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import regex
 from babel import Locale, UnknownLocaleError
@@ -16,6 +17,9 @@ from babel.numbers import (
 )
 
 from server.text.language_tags import means_detection, primary_language
+
+# Finds the replacements in a translation, in their order: start, end, text.
+Edits = Callable[[str], list[tuple[int, int, str]]]
 
 _MAX_TAG_CHARACTERS = 64  # the longest real language tags have half as many
 _MAX_DIGITS = 40  # longer runs of digits are codes
@@ -60,19 +64,29 @@ def locale_of(tag: str) -> Locale | None:
     return None
 
 
-def edits(source: str, translation: str, source_language: str, target_language: str) -> list[tuple[int, int, str]]:
-    """Return the start, end and replacement of each grouped number that stands in a translation as in the source.
+def edits_of(source: str, source_language: str, target_language: str) -> Edits | None:
+    """Return a function that finds the edits of a translation of this source; None if no number is edited.
 
-    A number is grouped if the source language's separator of thousands stands before every three digits and nothing
-    else touches it. There are no edits between languages with the same separator.
+    It returns the start, end and replacement of each grouped number that stands in a translation as in the source. A
+    number is grouped if the source language's separator of thousands stands before every three digits and nothing else
+    touches it. There are no edits between languages with the same separator.
     """
     old, new = separators(source_language), separators(target_language)
     if old is None or new is None or _class(old[1]) == _class(new[1]):
-        return []
+        return None
     pattern = _grouped(old[1])
-    found = list(pattern.finditer(translation))
-    copied = {match[0] for match in pattern.finditer(source)} if found else set()
-    return [(match.start(), match.end(), regex.sub(r"\D", new[1], match[0])) for match in found if match[0] in copied]
+    numbers = {match[0] for match in pattern.finditer(source)}
+    return partial(_edits, pattern, numbers, new[1]) if numbers else None
+
+
+def _edits(
+    pattern: "regex.Pattern[str]", numbers: Collection[str], separator: str, translation: str
+) -> list[tuple[int, int, str]]:
+    return [
+        (match.start(), match.end(), regex.sub(r"\D", separator, match[0]))
+        for match in pattern.finditer(translation)
+        if match[0] in numbers
+    ]
 
 
 def forms(number: str, source_language: str, target_language: str) -> tuple[str, ...]:

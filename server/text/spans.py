@@ -55,7 +55,7 @@ _OUTSIDE = rf"\s\ufffc<>\"“”„«»{_UNSPACED}"
 _IN_BRACKETS = rf"[^{_OUTSIDE}(){{}}]*+"
 _ADDRESS = (
     rf"(?:(?:[.,;:!?\]}}'’…]|\((?!{_IN_BRACKETS}\)))*+"
-    rf"(?:\({_IN_BRACKETS}\)|\{{{_IN_BRACKETS}\}}|[^{_OUTSIDE}().,;:!?\]}}'’…]))++"
+    rf"(?:\({_IN_BRACKETS}\)|\{{{_IN_BRACKETS}\}}|\[(?!/)|[^{_OUTSIDE}()\[.,;:!?\]}}'’…]))++"
 )
 _TOP_LEVEL = (
     r"(?:com|org|net|edu|gov|io|dev|app|info|biz|eu|de|at|ch|fr|es|it|nl|pl|pt|uk|co|us|ca|ru|jp|cn|br|in|be|se|dk|no|"
@@ -73,54 +73,73 @@ _IN_BRACES = r"[^{}\n]"
 _BRACES = rf"\{{(?:{_IN_BRACES}|\{{(?:{_IN_BRACES}|\{{(?:{_IN_BRACES}|\{{{_IN_BRACES}*+\}})*+\}})*+\}})*+\}}"
 _CONVERSION = r"(?:hh|h|ll|l|q|L|z|t|j)?[diouxXeEfFgGcCsSapn@]"
 _FLAGS = r"(?:\[\d{1,2}\])?+[-+0#',]*+(?:\d++|\*)?+(?:\.(?:\d++|\*))?+"
+_NO_PERCENT = r"(?<!(?<!%)(?:%%){0,5}%)"  # of a conversion; `%%` in front is a sign of its own
 _SMALL_DIGITS = "⁰¹²³⁴-⁹₀-₉"
 # Letters that continue a word of Latin letters: those of other scripts may touch a span as words of their own.
 _LATIN = r"\p{Latin}\d_"
 _NAME = rf"(?:[^\W{_UNSPACED}]|[$@~+-])++"  # of a file or a folder
 _END = rf"(?![{_LATIN}])"
 _START = rf"(?<![{_LATIN}])"
+_END_OR_S = rf"(?!(?!s{_END})[{_LATIN}])"  # an `s` may follow: `##NAME##s`
+_END_OR_COMPOUND = rf"(?![{_LATIN}/]|-(?!\p{{Lu}}\p{{Ll}}))"  # or the other half of a compound: `AB-12-Datei`
+# In front of a span: no full stop but that of an ellipsis, and no hyphen but that behind a word of another script.
+_NO_STOP = r"(?<!(?<!\.\.)\.)"
+_NO_HYPHEN = rf"(?<![{_LATIN}-]-)"
+_OPENED = rf"(?<![^\s(\[\"'“„«—–…{_UNSPACED}])"  # a blank or an opening mark
 # Behind a version; not an ending, as agglutinative languages put behind a hyphen.
 _RELEASE = r"[-+](?=[a-z]*+\.?\d|alpha|beta|rc|dev|pre|SNAPSHOT)[A-Za-z\d]++(?:\.[A-Za-z\d]++)*+"
-# A character of a chunk between blanks, without punctuation at its end.
-_CHUNK = rf"(?:[^{_OUTSIDE}.,;:!?()'’]|[<>]=|(?:::|[.,;:!?'’])(?=[^{_OUTSIDE}.,;:!?()'’]))"
+# A chunk between blanks: with brackets in pairs, and without punctuation at its end.
+_SIGN = rf"[^{_OUTSIDE}.,;:!?()\[\]'’—…]"
+_IN_CHUNK = rf"(?:{_SIGN}|[<>]=|(?:::|[.,;:!?'’])(?={_SIGN}))"
+_CHUNK = rf"(?:\({_IN_BRACKETS}\)|\[[^{_OUTSIDE}\[\]]*+\]|{_IN_CHUNK})++"
 # A hyphen inside a name; behind one, a word with a capital is the other half of a compound: `@media-Regel`.
 _HYPHEN = r"-(?!\p{Lu}\p{Ll})"
 
 # The kinds with their patterns, and what a text has if one of a row may match: any of some strings, or a short pattern.
 # Of matches at one position the first row counts.
 _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
+    # `code` ``a `b` c`` `role`_; not `two' `quotations'
+    (
+        SpanKind.CODE,
+        "`",
+        rf"(?<![{_LATIN}`])(?P<ticks>`++)(?:(?=\S)[^\n]{{1,2000}}?(?<=[^\s`])|[ ][^\n]{{1,2000}}?[ ])"
+        rf"(?P=ticks)(?!`)(?:__?)?+{_END_OR_S}",
+    ),
     (
         SpanKind.ADDRESS,
         ":// www. mailto: tel: sms: urn: data: arn: doi: magnet: javascript:",
-        rf"{_START}(?:[a-z][a-z\d+.-]{{1,15}}+://(?!-)|www\.|(?:mailto|urn|arn|javascript|magnet):|(?:tel|sms):(?=[+\d])"
+        # Between blanks, letters of all scripts belong to it; not the particles of Korean.
+        rf"(?<![^\s(\[\"'“„«])[a-z][a-z\d+.-]{{1,15}}+://(?=[^\s<>\"]{{0,500}}?[{_UNSPACED}])"
+        rf"[^\s\ufffc<>\"“”„«»\p{{Hangul}}\u3000-\u303f\uff00-\uffef]{{1,500}}(?<![.,;:!?)\]}}'’…])(?=[.,;:!?)\]'’…]*+(?:\s|$))"
+        rf"|{_START}(?:[a-z][a-z\d+.-]{{1,15}}+://(?!-)|www\.|(?:mailto|urn|arn|javascript|magnet):|(?:tel|sms):(?=[+\d])"
         rf"|data:(?=\w++/)|doi:(?=\d)){_ADDRESS}",
     ),
     # me@example.org git@example.org:a/b.git
     (
         SpanKind.ADDRESS,
         "@",
-        r"(?<![\p{Latin}\d.+_-])@?[\p{Latin}\d.%+_-]{1,64}+@[\p{Latin}\d-]{1,63}+(?:\.[\p{Latin}\d-]{1,63}+)*+"
+        r"(?<![\p{Latin}\d+_%]|[\p{Latin}\d+_%][.-])@?(?=[\p{Latin}\d_])[\p{Latin}\d.%+_-]{1,64}+@[\p{Latin}\d-]{1,63}+(?:\.[\p{Latin}\d-]{1,63}+)*+"
         rf"(?::(?=[{_LATIN}.~-]++/)(?:[/:]?+[{_LATIN}~-]++|\.(?=[{_LATIN}]))++)?+(?![\p{{Latin}}@])",
     ),
     # IPv4 and IPv6 addresses with ports and networks, those of devices; DOIs
     (
         SpanKind.ADDRESS,
         re.compile(r"\.\d|:[\da-fA-F:]|-[\da-fA-F]{2}-"),
-        rf"(?<![{_LATIN}.])(?:{_OCTET}\.){{3}}{_OCTET}(?::\d{{1,5}}|/\d{{1,2}})?(?![{_LATIN}]|\.\d)"
-        rf"|(?<![{_LATIN}:.])\[?(?=[a-fA-F:]{{0,40}}\d)(?=[\da-fA-F:]{{0,40}}::[\da-fA-F]|[\da-fA-F:]{{1,40}}::|(?:[\da-fA-F]{{1,4}}:){{7}})(?:[\da-fA-F]{{0,4}}:){{2,7}}[\da-fA-F]{{0,4}}(?<!:::)"
-        rf"(?:%\w++)?+(?:\](?::\d{{1,5}})?+|/\d{{1,3}})?+(?![{_LATIN}:])"
+        rf"{_START}{_NO_STOP}(?:{_OCTET}\.){{3}}{_OCTET}(?::\d{{1,5}}|/\d{{1,2}})?(?![{_LATIN}]|\.\d)"
+        rf"|(?<![{_LATIN}:]){_NO_STOP}\[?(?=[a-fA-F:]{{0,40}}\d)(?=[\da-fA-F:]{{0,40}}::[\da-fA-F]|[\da-fA-F:]{{1,40}}::|(?:[\da-fA-F]{{1,4}}:){{7}})(?:[\da-fA-F]{{0,4}}:){{2,7}}[\da-fA-F]{{0,4}}(?<!:::|[^:]:)"
+        rf"(?:%\w++)?+(?:\](?::\d{{1,5}})?+|/\d{{1,3}})?+(?!:?[{_LATIN}]|::)"
         rf"|{_START}(?:[\da-fA-F]{{2}}[:-]){{5}}[\da-fA-F]{{2}}{_END}|{_START}localhost(?::\d{{1,5}})?+(?:/(?:{_ADDRESS})?)?{_END}"
-        rf"|(?<![{_LATIN}.])10\.\d{{4,9}}/{_ADDRESS}",
+        rf"|{_START}{_NO_STOP}10\.\d{{4,9}}/{_ADDRESS}",
     ),
-    # `code`
-    (SpanKind.CODE, "`", rf"(?<![{_LATIN}`])(?P<ticks>`++)(?=[^\s`])[^\n`]{{1,500}}+(?<=\S)(?P=ticks)(?![{_LATIN}`])"),
     # --verbose --out=x -v, and what has a sign inside that no word has: PATH=x a==1.2 a>=b a::b 10^6
     (
         SpanKind.IDENTIFIER,
-        re.compile(r"--|=\S|::|\^\S|-(?<=[\s(\"'“„«]-)[A-Za-z]\b"),
-        rf"(?<![{_LATIN}-])--[a-z][{_LATIN}-]*+(?!=)|(?<=[\s(\"'“„«])-[A-Za-z](?:/[{_LATIN}./-]*[{_LATIN}])?+(?![{_LATIN}-])"
-        rf"|(?<![^\s(\"'“„«{_UNSPACED}])(?=(?:{_CHUNK}|\()*?[{_LATIN})\]](?:[=!<>~]?=|\^|::)[{_LATIN}(\[~/.-])"
-        rf"(?![\[({{$@:'])(?:\({_IN_BRACKETS}\)|{_CHUNK})++",
+        re.compile(r"--|=\S|::|\^\S|-(?<=[\s(\[\"'“„«]-)[A-Za-z]\b"),
+        rf"(?<![{_LATIN}-])--[a-z][{_LATIN}-]*+(?!=)"
+        # Not the dash of a dialogue or of an insertion, nor an ending behind a quotation mark.
+        rf"|(?<=[^.!?:…»”\"']\s|[(\[“„«]|(?<!\S)[\"'])-[A-Za-z](?:/[{_LATIN}./-]*[{_LATIN}])?+(?![{_LATIN}-]|[^\n]{{0,200}}?[\p{{L}}\d]-(?![\w-]))"
+        rf"|{_OPENED}(?=(?:{_IN_CHUNK}|[(\[])*?[{_LATIN})\]](?:[=!<>~]?=|\^|::)[{_LATIN}(\[~/.-])"
+        rf"(?![\[({{$@:']|[-+]?\d++=\p{{L}}){_CHUNK}",
     ),
     # \\server\share $HOME/bin %APPDATA%\x C:\temp D:/a
     (
@@ -136,10 +155,10 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
     (
         SpanKind.CODE,
         "\\ $ (? [a-z [A-Z [0-9 [^",
-        rf"\\\([^\n]{{1,200}}?\\\)|\\\[[^\n]{{1,200}}?\\\]|\\u[\da-fA-F]{{4}}|\\x[\da-fA-F]{{2}}"
+        rf"\\\([^\n]{{1,200}}?\\\)|\\\([\w.]++\)|\\\[[^\n]{{1,200}}?\\\]|\\u[\da-fA-F]{{4}}|\\x[\da-fA-F]{{2}}"
         rf"|(?<![{_LATIN}$])(?P<fence>\$\$?)(?=[^$\n]*[\\^_{{=])[^$\s](?:[^$\n]{{0,200}}[^$\s])?(?P=fence)(?![{_LATIN}$])"
-        rf"|(?<![^\s(\"'“„«{_UNSPACED}])(?!\([^?])(?=[^{_OUTSIDE}]{{0,200}}?(?:\\(?:[A-Za-z]++[{{(\[]|(?![nrtux])[A-Za-z]|\d)"
-        rf"|\(\?[:=!<][^\s)]|\[\^?(?:a-z|A-Z|0-9)))(?:\({_IN_BRACKETS}\)|{_CHUNK})++",
+        rf"|{_OPENED}(?!\([^?]|')(?=[^{_OUTSIDE}—…]{{0,200}}?(?:\\(?:[A-Za-z]++[{{(\[]|(?![nrtux])[A-Za-z]|\d)"
+        rf"|\(\?(?:[:=!<][^\s)]|[a-z]++[:)])|\[\^?(?:a-z|A-Z|0-9))){_CHUNK}",
     ),
     # <%= x %> <?= $x ?> [% x %] *|NAME|* <!-- x -->
     (
@@ -156,45 +175,56 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
     (
         SpanKind.PLACEHOLDER,
         "## __ %% @@ $$ !! ~~ ** == ^^ :: <<",
-        rf"(?P<fence>##|__|%%|@@|\$\$|::)[A-Za-z][\w.-]{{0,80}}?(?P=fence)(?![{_LATIN}])|<<[A-Za-z][\w.:-]{{0,60}}+>>"
-        rf"|(?P<fence>!!|~~|\*\*|==|\^\^)[A-Z][A-Z\d_.-]*(?P=fence)(?![{_LATIN}])",
+        rf"(?P<fence>##|__|%%|@@|\$\$|::)[A-Za-z][\w.-]{{0,80}}?(?P=fence){_END_OR_S}|<<[A-Za-z][\w.:-]{{0,60}}+>>"
+        rf"|(?P<fence>!!|~~|\*\*|==|\^\^)[A-Z][A-Z\d_.-]*(?P=fence){_END_OR_S}",
     ),
     # Fences of one: %NAME% $NAME$ ~name~ @NAME@ ⟦name⟧ [first_name] [[name]]
     (
         SpanKind.PLACEHOLDER,
         "% $ @ # ! ~ ^ [ ⟦ ⟨",
-        rf"(?<![{_LATIN}%])%[A-Za-z][\w.-]*%(?![{_LATIN}%])|(?<![{_LATIN}$~^@])(?P<mark>[$~^@])[A-Za-z_][\w.-]*(?P=mark)(?![{_LATIN}])"
-        rf"|(?<![{_LATIN}@#!])(?P<mark>[#!])[A-Z][A-Z\d_.-]+(?P=mark)(?![{_LATIN}])|\[\[[^\[\]\n]{{1,200}}+\]\]|\[\^[^\[\]\s]{{1,60}}+\]"
+        rf"(?<![{_LATIN}%])%(?:[A-Z][A-Z\d_.-]+%(?=s{_END})|[A-Za-z][\w.-]*%(?![{_LATIN}%]))|(?<![{_LATIN}$~^@])(?P<mark>[$~^@])[A-Za-z_][\w.-]*(?P=mark)(?![{_LATIN}])"
+        rf"|(?<![{_LATIN}@#!])(?P<mark>[#!])[A-Z][A-Z\d_.-]+(?P=mark){_END_OR_S}|\[\[[^\[\]\n]{{1,200}}+\]\]|\[\^[^\[\]\s]{{1,60}}+\]"
         r"|\[[A-Za-z][A-Za-z\d]*+_\w*+\]|⟦[\w.:/-]{1,80}+⟧|⟨[\w.:/-]{1,80}+⟩",
     ),
-    # %s %1$s %(name)s %<name>d %.2f %'d %[1]d %d%% %1 %L1 %Y-%m, and the letters that touch one: %dpx; not 100%ige,
-    # nor %17 without a %1: some languages write the sign in front
+    # %s %1$s %(name)s %<name>d %0:s %1% %|1$s| %.2f %'d %[1]d %d%% %1 %L1 %Y-%m; not 100%ige, nor %17 without a %1:
+    # some languages write the sign in front
     (
         SpanKind.PLACEHOLDER,
         "%",
-        rf"%\([\w.]++\){_FLAGS}[a-zA-Z]|%<\w++>{_FLAGS}[a-zA-Z]"
-        rf"|(?<![\d%])%(?:\d{{1,2}}\$)?+{_FLAGS}{_CONVERSION}[A-Za-z]{{0,20}}+|(?<!%)%(?:\d{{1,2}}\$)?+{_FLAGS}(?:{_CONVERSION}|[A-Za-z]){_END}"
+        rf"%(?:\([\w.]++\)|<\w++>){_FLAGS}(?:{_CONVERSION}|[a-zA-Z])|%\d{{1,2}}:-?+[\d.]*+[a-z]{_END}"
+        rf"|(?<![\d%])%(?:\d{{1,2}}%|\|[\w$+.-]{{1,12}}+\|)(?![{_LATIN}%])"
+        rf"|(?<!\d[ \u00a0\u202f]?){_NO_PERCENT}%(?:\d{{1,2}}\$)?+{_FLAGS}{_CONVERSION}"
+        rf"|{_NO_PERCENT}%(?:\d{{1,2}}\$)?+{_FLAGS}(?:{_CONVERSION}|[A-Za-z]){_END}"
         rf"|(?:(?<![\d.,])\d[\d.,]*+[ \u00a0\u202f]?)?%%"
         rf"|(?<![{_LATIN}%])%(?:L\d{{1,2}}|1|(?<=%1(?!\d).{{0,300}}%)\d{{1,2}}|\d(?=.{{0,300}}%1(?!\d)))"
         rf"(?![{_LATIN}%])",
     ),
     # $NAME $user.name
-    (SpanKind.PLACEHOLDER, "$", rf"(?<![{_LATIN}$])\$[A-Za-z_][{_LATIN}]*+(?:(?:\.|->|\$)[A-Za-z_][{_LATIN}]*+)*+"),
+    (
+        SpanKind.PLACEHOLDER,
+        "$",
+        rf"(?<![{_LATIN}$])\$[A-Za-z_][{_LATIN}]*+(?:(?:\.|->|\$)[A-Za-z_][{_LATIN}]*+|\['[^'\n]{{1,60}}+'\]|\[\"[^\"\n]{{1,60}}+\"\])*+",
+    ),
     # @:key @.lower:key :name :smile: :+1:
     (
         SpanKind.PLACEHOLDER,
         re.compile(r":[A-Za-z_+-]"),
         rf"(?<![{_LATIN}@])@(?:\.[a-z]++)?:[\w-]++(?:\.[\w-]++)*+"
-        rf"|(?<![^\s(\[{{\"'“„«{_UNSPACED}])(?:::?[A-Za-z_](?:[a-zA-Z\d_+]|{_HYPHEN})++:?|:[+-]1:){_END}",
+        rf"|(?<![^\s(\[{{\"'“„«—–…{_UNSPACED}])(?:::?[A-Za-z_](?:[a-zA-Z\d_+]|{_HYPHEN})++:?|:[abcf-kmnq-wyz]|:[+-]1:){_END}",
     ),
     # <name>
     (SpanKind.PLACEHOLDER, "<", r"</?[A-Za-z][\w.:-]{0,60}+/?>"),
-    (SpanKind.ENTITY, "&", r"&(?:#\d{1,7}+|#x[\da-fA-F]{1,6}+|[A-Za-z][A-Za-z\d]{1,31}+);"),
+    # &amp; and tags with such: &lt;b&gt;
+    (
+        SpanKind.ENTITY,
+        "&",
+        r"&lt;/?[A-Za-z][\w.:-]{0,60}+(?:\s(?:[^<>&\n]|&quot;|&\#39;){0,200}+)?+/?&gt;|&(?:#\d{1,7}+|#x[\da-fA-F]{1,6}+|[A-Za-z][A-Za-z\d]{1,31}+);",
+    ),
     # example.com/help
     (
         SpanKind.ADDRESS,
         re.compile(r"\.[a-z]{2,24}[:/]"),
-        rf"(?<![{_LATIN}@./-])(?:[\p{{Latin}}\d](?:[\p{{Latin}}\d-]{{0,62}}+)\.){{1,8}}+(?<=\.)(?:{_TOP_LEVEL}(?::\d{{1,5}}+)?/|[a-z]{{2,24}}/(?=\w))(?:{_ADDRESS})?",
+        rf"(?<![{_LATIN}@/]){_NO_STOP}{_NO_HYPHEN}(?:[\p{{Latin}}\d](?:[\p{{Latin}}\d-]{{0,62}}+)\.){{1,8}}+(?<=\.)(?:{_TOP_LEVEL}(?::\d{{1,5}}+)?/|[a-z]{{2,24}}/(?=\w))(?:{_ADDRESS})?",
     ),
     # ~/a/b ./a/b /usr/bin src/main/java *.txt text/html
     (
@@ -202,8 +232,8 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
         "/ *.",
         rf"(?<![{_LATIN}/])(?:~|\.{{1,2}})?(?:/(?:[a-zA-Z\d_@~+-]++|\.(?=\w))++){{2,}}+/?|(?<![{_LATIN}/])(?:~|\.{{1,2}})/(?:[^\W{_UNSPACED}]|[@~+-]|\.(?=\w))++"
         rf"|(?<![{_LATIN}/])/(?:bin|boot|dev|etc|lib|mnt|opt|proc|sbin|srv|sys|tmp|usr|var)(?![{_LATIN}/])"
-        rf"|(?<![{_LATIN}/.-])(?=[\w.-]{{0,80}}+[/\w.-]{{0,200}}[A-Za-z])(?:[a-zA-Z\d_.-]{{2,64}}+/){{2,16}}+[a-zA-Z\d_-]{{1,64}}+(?:\.[a-zA-Z\d_-]++)*+/?(?![{_LATIN}/])"
-        rf"|(?<![{_LATIN}/.-])(?:[a-zA-Z\d_-]{{1,64}}+/){{1,16}}+[a-zA-Z\d_-]{{1,255}}+(?:\.[a-zA-Z\d_-]{{1,64}}+)*?\.(?i:{_EXTENSION}){_END}"
+        rf"|(?<![{_LATIN}/]){_NO_STOP}{_NO_HYPHEN}(?=[\w.-]{{0,80}}+[/\w.-]{{0,200}}[A-Za-z])(?:[a-zA-Z\d_.-]{{2,64}}+/){{2,16}}+[a-zA-Z\d_-]{{1,64}}+(?:\.[a-zA-Z\d_-]++)*+/?(?![{_LATIN}/])"
+        rf"|(?<![{_LATIN}/]){_NO_STOP}{_NO_HYPHEN}(?:[a-zA-Z\d_-]{{1,64}}+/){{1,16}}+[a-zA-Z\d_-]{{1,255}}+(?:\.[a-zA-Z\d_-]{{1,64}}+)*?\.(?i:{_EXTENSION}){_END}"
         rf"|(?<![{_LATIN}*/-])(?:\*\*/)?+[\w/-]{{0,80}}+\*\.[A-Za-z\d]{{1,8}}{_END}"
         rf"|{_START}(?:application|audio|font|image|message|model|multipart|text|video)/(?:[a-z\d]++[.+-][a-z\d.+-]*[a-z\d]|plain|javascript|mpeg|{_EXTENSION}){_END}",
     ),
@@ -211,21 +241,21 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
     (
         SpanKind.ADDRESS,
         re.compile(r"\.[a-z]"),
-        rf"(?<![{_LATIN}@.-])(?:[{_SMALL}\d][{_SMALL}\d-]{{0,62}}+\.(?=[{_SMALL}\d])){{1,8}}+(?<=[{_SMALL}\d-]{{2}}\.){_TOP_LEVEL}(?![{_LATIN}@]|\.[{_LATIN}])",
+        rf"(?<![{_LATIN}@]){_NO_STOP}{_NO_HYPHEN}(?:[{_SMALL}\d][{_SMALL}\d-]{{0,62}}+\.(?=[{_SMALL}\d])){{1,8}}+(?<=[{_SMALL}\d-]{{2}}\.){_TOP_LEVEL}(?![{_LATIN}@]|\.[{_LATIN}])",
     ),
     # data.tar.gz .gitignore .btn-primary
     (
         SpanKind.PATH,
         re.compile(r"\.[A-Za-z\d]"),
-        rf"(?<![{_LATIN}.-])(?:(?:[^\W{_UNSPACED}]|-){{2,255}}+(?:\.[\w-]{{1,64}}+)*?)\.(?i:{_EXTENSION})(?!\.?[{_LATIN}])"
-        rf"|(?<![{_LATIN}.-])[A-Za-z]\.(?![a-z]{_END}){_EXTENSION}(?!\.?[{_LATIN}])"
-        rf"|(?<![{_LATIN}.])\.(?:[a-z]++(?:[-_][a-z\d]++)++|env|git[a-z]*|[a-z]{{2,}}(?:rc|ignore)|htaccess|{_EXTENSION}){_END}(?!\.\w)",
+        rf"{_START}{_NO_STOP}{_NO_HYPHEN}(?:(?:[^\W{_UNSPACED}]|-){{2,255}}+(?:\.[\w-]{{1,64}}+)*?)\.(?i:{_EXTENSION})(?!\.?[{_LATIN}])"
+        rf"|{_START}{_NO_STOP}{_NO_HYPHEN}[A-Za-z]\.(?![a-z]{_END}){_EXTENSION}(?!\.?[{_LATIN}])"
+        rf"|(?<![{_LATIN}.])\.(?:[a-z]++(?:[-_][a-z\d]++)++|env|git[a-z]*|[a-z]{{2,}}(?:rc|ignore)|htaccess|{_EXTENSION})(?:\.[a-z]++)*+{_END}(?!\.\w)",
     ),
     # @name @scope/package #topic owner/name#12; letters of a script without blanks are part of a topic only
     (
         SpanKind.NAME,
         "@ #",
-        rf"(?<![{_LATIN}/.@-])[A-Za-z\d][\w.-]{{0,63}}+/[\w.-]{{1,63}}+#\d{{1,9}}+{_END}|(?<![{_LATIN}/&@#])(?:@(?=[A-Za-z_])[{_LATIN}]++(?:(?:\.|{_HYPHEN}|@)[{_LATIN}]++)*+(?:/[a-z\d][a-z\d._-]*[a-z\d])?"
+        rf"(?<![{_LATIN}/@]){_NO_STOP}{_NO_HYPHEN}[A-Za-z\d][\w.-]{{0,63}}+/[\w.-]{{1,63}}+#\d{{1,9}}+{_END}|(?<![{_LATIN}/&@#])(?:@\+?(?=[A-Za-z_])[{_LATIN}]++(?:(?:\.|{_HYPHEN}|@)[{_LATIN}]++)*+(?:/[a-z\d][a-z\d._-]*[a-z\d])?"
         rf"|[@#](?=\d*+[\p{{L}}_])[\p{{L}}\p{{M}}\d_]++(?:(?:\.|{_HYPHEN})[\p{{L}}\d_]++)*+)",
     ),
     # max_length (not Leser_innen) C++ C# .NET f() t('x') a::b
@@ -234,14 +264,16 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
         re.compile(r"_|\+\+|#|\.NET|\([)'\"]|\[\]|::"),
         rf"{_START}[A-Za-z_][{_LATIN}]*+(?:(?:\.|::)[A-Za-z_][{_LATIN}]*+)*+(?:\((?:'[^'()\n]*+'|\"[^\"()\n]*+\")?\)|\[\])"
         rf"|{_START}[A-Za-z_][{_LATIN}]*+(?:::[A-Za-z_][{_LATIN}]*+)++(?:<[{_LATIN}:, ]++>)?+"
-        rf"|{_START}(?!\p{{Lu}}\p{{Ll}}++_\p{{Ll}}++{_END})_*[A-Za-z\d]++(?:_[A-Za-z\d]++)++{_END}"
-        rf"|(?<![{_LATIN}#+.])[A-Z](?:\+\+|\#)(?![{_LATIN}#+])|(?<![{_LATIN}.])\.NET(?![{_LATIN}])",
+        rf"|{_START}(?!\p{{Lu}}\p{{Ll}}++_\p{{Ll}}++{_END})_*[A-Za-z\d]++(?:_[A-Za-z\d]++)++_*(?:-[A-Z\d]++(?!\p{{Ll}}))*+{_END}"
+        rf"|(?<![{_LATIN}#+]){_NO_STOP}[A-Z](?:\+\+|\#)(?![{_LATIN}#+])|(?<![{_LATIN}.])\.NET(?![{_LATIN}])",
     ),
-    # CO₂ x² 10⁶; not km², nor a word with a footnote mark
+    # 3.5×10 1920×1080
+    (SpanKind.IDENTIFIER, "× ·", rf"(?<![{_LATIN}.,])\d++(?:[.,]\d++)*+(?:[×·]\d++(?:[.,]\d++)*+)++{_END}"),
+    # CO₂ x² 10⁶ Fe³⁺; not km² or m/s², nor a word with a footnote mark
     (
         SpanKind.IDENTIFIER,
         re.compile(f"[{_SMALL_DIGITS}]"),
-        rf"(?<![{_LATIN}{_SMALL_DIGITS}])(?:[A-Za-z\d]{{1,30}}+[₀-₉]++[A-Za-z\d{_SMALL_DIGITS}⁺⁻₊₋]*+"
+        rf"(?<![{_LATIN}{_SMALL_DIGITS}/·⋅])(?:[A-Z][a-z]?[²³⁴]?[⁺⁻]|[A-Za-z\d]{{1,30}}+[₀-₉]++[A-Za-z\d{_SMALL_DIGITS}⁺⁻₊₋]*+"
         rf"|(?:(?!m[²³])[A-Za-z]|\d++)⁻?[⁰¹²³⁴-⁹]++){_END}",
     ),
     # AB-1234 X200 mp3 B2B 4K 12AB34 INV/2024/001 4711-XY v1.2 python3.11 DE89 3704 0044 0532 0130 00 2026-05-03T10:00Z
@@ -250,32 +282,32 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
         SpanKind.IDENTIFIER,
         re.compile(r"\d(?:(?=-?[A-Za-z])|(?<=[A-Za-z]\d)|(?<=[A-Za-z][-/~^]\d))"),
         rf"(?<![{_LATIN}])(?=\d|[A-Za-z]{{1,40}}+[-/~^]?\d)(?:v\d++(?:\.\d++)*+(?:{_RELEASE}){{0,2}}+{_END}"
-        rf"|(?<!-)\d{{4}}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d++)?)?(?:Z|[-+]\d\d:?\d\d)?+{_END}|0[xX][\da-fA-F]++{_END}|\d++(?:\.\d++)?[eE][-+]?\d++(?![{_LATIN}-])"
+        rf"|{_NO_HYPHEN}\d{{4}}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d++)?)?(?:Z|[-+]\d\d:?\d\d)?+{_END}|0[xX][\da-fA-F]++{_END}|\d++(?:\.\d++)?[eE][-+]?\d++(?![{_LATIN}-])"
         rf"|[A-Z]{{2}}\d{{2}}(?: ?[A-Z\d]{{4}}){{2,7}}+(?: ?[A-Z\d]{{1,3}})?{_END}|[A-Za-z]++[~^]\d++{_END}"
-        rf"|(?<![.,/-])(?:(?:[A-Z]{{1,8}}(?:[-/]\d[A-Z\d]*+)(?:[-/][A-Z\d]++)*+|\d++(?:-\d++)*+-[A-Z]{{1,8}}\d*+){_END}"
-        rf"|(?!(?:[kcmd]?m|ft|in|yd)[23]{_END})[A-Za-z]++\d[A-Za-z\d]*+(?:\.\d++)*+(?:[-‐‑][A-Z\d]++(?!\p{{Ll}}))*+{_END}"
-        rf"|(?![0-2]?\d[a-wyz][0-5]\d{_END})\d++[A-Za-z]++\d[A-Za-z\d]*+(?:-(?:[A-Z\d]++(?!\p{{Ll}})|[A-Za-z]*\d[A-Za-z\d]*))*+{_END}|\d{{1,4}}+[BDEGHKPQRSTXYZ]{_END}(?!-)"
+        rf"|(?<!,|(?<![A-Z\d])/){_NO_STOP}{_NO_HYPHEN}(?:(?:[A-Z]{{1,8}}(?:[-/]\d[A-Z\d]*+)(?:[-/][A-Z\d]++(?!\p{{Ll}}))*+|\d++(?:-\d++)*+-[A-Z]{{1,8}}\d*+(?:-\d++)*+){_END}"
+        rf"|(?!(?:[kcmd]?m|ft|in|yd)[23]{_END})[A-Za-z]++\d[A-Za-z\d]*+(?:\.\d++)*+(?:(?:[-‐‑]|/(?=\d{{3}}))[A-Z\d]++(?!\p{{Ll}}))*+{_END}"
+        rf"|(?![0-2]?\d[a-wyz][0-5]\d{_END}|\d++x\d++{_END})\d++[A-Za-z]++\d[A-Za-z\d]*+(?:-(?:[A-Z\d]++(?!\p{{Ll}})|[A-Za-z]*\d[A-Za-z\d]*))*+{_END}|\d{{1,4}}+[BDEGHKPQRSTXYZ]{_END_OR_COMPOUND}"
         rf"|[a-z]{{2,}}+-\d++(?:\.\d++)++{_END}))",
     ),
     # pt-BR zh-Hant-TW
     (
         SpanKind.IDENTIFIER,
         re.compile(r"-(?<=[a-z]-)[A-Z](?:[A-Z]|[a-z]{3}-)"),
-        rf"(?<![{_LATIN}./-])[a-z]{{2}}(?:-[A-Z][a-z]{{3}})?-[A-Z]{{2}}{_END}(?!-)",
+        rf"(?<![{_LATIN}/]){_NO_STOP}{_NO_HYPHEN}[a-z]{{2}}(?:-[A-Z][a-z]{{3}})?-[A-Z]{{2}}{_END_OR_COMPOUND}",
     ),
     # 1.2.3 ^2.0.0-rc.1 978-3-16-148410-0: versions and codes of digits alone; not dates, times or groups of thousands
     (
         SpanKind.IDENTIFIER,
         re.compile(r"\.\d{1,3}\.\d|-\d{1,9}-\d{1,9}-\d|\.\d++[-+]"),
-        rf"(?:(?<![{_LATIN}~^])[~^]|(?<![{_LATIN}<>=!])[<>=!]=)?+(?<![{_LATIN}.,])\d++(?:\.\d++){{2,3}}+(?:{_RELEASE}){{1,2}}+{_END}"
-        rf"|(?:(?<![{_LATIN}~^])[~^]|(?<![{_LATIN}<>=!])[<>=!]=)?+(?<![{_LATIN}.,])\d{{1,3}}\.(?:\d{{1,3}}\.\d|0\.\d{{2}})(?![{_LATIN}]|[.,]\d)"
-        rf"|(?<![{_LATIN}.,/-])\d{{1,9}}(?:-\d{{1,9}}){{3,}}+(?![{_LATIN}/-])",
+        rf"(?:(?<![{_LATIN}~^])[~^]|(?<![{_LATIN}<>=!])[<>=!]=)?+(?<![{_LATIN},]){_NO_STOP}\d++(?:\.\d++){{2,3}}+(?:{_RELEASE}){{1,2}}+{_END}"
+        rf"|(?:(?<![{_LATIN}~^])[~^]|(?<![{_LATIN}<>=!])[<>=!]=)?+(?<![{_LATIN},]){_NO_STOP}\d{{1,3}}\.(?:\d{{1,3}}\.\d|0\.\d{{2}})(?![{_LATIN}]|[.,]\d)"
+        rf"|(?<![{_LATIN},/]){_NO_STOP}{_NO_HYPHEN}\d{{1,9}}(?:-\d{{1,9}}){{3,}}+{_END_OR_COMPOUND}",
     ),
     # :) ;-P =D
     (
         SpanKind.SYMBOL,
         re.compile("[:;=]"),
-        rf"(?<![^\s(\[\"'“„«{_UNSPACED}])(?:[:;]['’]?-?[()DPpOoXx/|*]|=[()D])(?![^\s.,!?)\]\"'“”»؟،{_UNSPACED}])",
+        rf"{_OPENED}(?:[:;]['’]?-?[()DPpOoXx/|*]|=[()D])(?![^\s.,;:!?)\]\"'“”»؟،—–…\u200b{_UNSPACED}])",
     ),
     (
         SpanKind.SYMBOL,
@@ -289,7 +321,7 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
 _ANY = re.compile(
     rf"[%{{<$@#&\\/_`\[\d~^+*:=;.!(w{_SMALL_DIGITS}\u218a-\U0010ffff-]"
     rf"(?:(?<=[^:=;.!(w-])|(?<=[:=;])(?=\S)|(?<=\.)(?=[A-Za-z])|(?<=!)(?=[!\w])|(?<=\()(?=[)?'\"])"
-    rf"|(?<=-)(?=-|[A-Z])|(?<=[\s(\"'“„«]-)(?=[A-Za-z]\b)|(?<=w)(?=ww\.))"
+    rf"|(?<=-)(?=-|[A-Z])|(?<=[\s(\[\"'“„«]-)(?=[A-Za-z]\b)|(?<=w)(?=ww\.))"
 )
 _NEEDED = [needed.split() if isinstance(needed, str) else needed for _, needed, _ in _PATTERNS]
 _SIGN_BEFORE = regex.compile(r"\p{Sc}\Z")

@@ -11,7 +11,6 @@ Numbers that are still missing are named, and nothing is put in their place.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import regex
@@ -22,9 +21,8 @@ from server.interface.request import Completion, Hypothesis, Request, Tokens
 from server.text.digits import NumberCheck, compare, has_judged_numbers
 from server.text.glossary import capitalized_like
 from server.text.joining import is_unspaced
-from server.text.number_forms import edits, forms
+from server.text.number_forms import edits_of, forms
 from server.text.protection.masked_sentence import (
-    Edit,
     MaskedSentence,
     Restored,
     Strategy,
@@ -148,6 +146,7 @@ class Attempts:
         unit, start, end = sentence.unit, sentence.start, sentence.end
         if not any(map(str.isalpha, unit.masked(" ", start, end) if unit.protected else unit.text[start:end])):
             return (unchanged(unit, (start, end)),)
+        sentence.has_numbers = has_judged_numbers(unit.text[start:end])
         if sentence.memory is not None and sentence.memory.is_exact:
             return (replaced(unit, (start, end), sentence.memory.target, sentence.attention),)
         if (parts := self._only_term(sentence)) is not None:
@@ -181,7 +180,7 @@ class Attempts:
         built = self._read(sentence, sentence.start, sentence.end, sentence.means)
         if built is not None:
             needs_beams = ("parts" in self._repairs.enabled and may_have_parts(built.text)) or (
-                "numbers" in self._repairs.enabled and has_judged_numbers(built.text)
+                "numbers" in self._repairs.enabled and sentence.has_numbers
             )
             source = sentence.source if not built.is_shouted else None
             part = Part(
@@ -199,18 +198,15 @@ class Attempts:
     def _read(
         self, sentence: Sentence, start: int, end: int, means: Sequence[Strategy], *, is_fragment: bool = False
     ) -> MaskedSentence | None:
-        text = sentence.unit.text[start:end]
-        localizes = self._request.options.localize_numbers and has_judged_numbers(text)
+        request = self._request
+        localizes = sentence.has_numbers and request.options.localize_numbers
         return read_sentence(
             sentence.unit, start, end, means, self._masks,
             is_unspaced=self._is_unspaced,
             is_fragment=is_fragment,
             is_shouted=self._repairs.is_shouted(sentence.unit.masked(" ", start, end)),
-            edits_of=partial(self._edits, text) if localizes else None,
+            edits_of=edits_of(sentence.unit.text[start:end], request.source, request.target) if localizes else None,
         )  # fmt: skip
-
-    def _edits(self, source: str, answer: str) -> Sequence[Edit]:
-        return edits(source, answer, self._request.source, self._request.target)
 
     def _pieces(self, sentence: Sentence) -> Iterator[Part | Restored]:
         """Yield the fragments between spans, the spans, and the marks around them."""
@@ -376,12 +372,10 @@ class Attempts:
     # Numbers
 
     def _numbers_of(self, part: MaskedSentence, restored: Restored) -> NumberCheck | None:
-        return self._compared(part.unit.masked(" ", part.start, part.end), restored.text)
-
-    def _compared(self, source: str, translation: str) -> NumberCheck | None:
-        if not (has_judged_numbers(source) or has_judged_numbers(translation)):
+        source = part.unit.masked(" ", part.start, part.end)
+        if not (has_judged_numbers(source) or has_judged_numbers(restored.text)):
             return None
-        return compare(source, translation, self._request.source, self._request.target)
+        return compare(source, restored.text, self._request.source, self._request.target)
 
     def _judge(self, sentences: Iterable[Sentence]) -> None:
         """Name the numbers that translations lack or have invented, and the translations that lack something."""
@@ -393,7 +387,8 @@ class Attempts:
                 (part if isinstance(part, Restored) else part.answers[0][0]).text for part in sentence.parts
             )
             source = sentence.unit.masked(" ", sentence.start, sentence.end)
-            sentence.numbers = self._compared(source, written)
+            if sentence.has_numbers or has_judged_numbers(written):
+                sentence.numbers = compare(source, written, self._request.source, self._request.target)
             hypotheses = [job.answers[0][1] for job in sentence.jobs]
             if any(self._repairs.may_be_incomplete(source, each) for each in hypotheses):
                 sentence.is_incomplete = self._repairs.is_incomplete(source, written, hypotheses)
@@ -405,7 +400,7 @@ class Attempts:
         attempts = []
         languages = (self._request.source, self._request.target)
         for sentence in sentences:
-            if len(sentence.jobs) != 1 or len(sentence.parts) != 1 or not has_judged_numbers(sentence.written):
+            if len(sentence.jobs) != 1 or len(sentence.parts) != 1 or not sentence.has_numbers:
                 continue
             numbers = self._numbers_of_best(sentence.jobs[0])
             missing = numbers.missing if numbers is not None else ()

@@ -59,6 +59,7 @@ class Sentence:
     means: Sequence[Strategy] = ()  # of each of its spans, in the last attempt
     lost: Sequence[int] = ()  # the indices of the spans that the last attempt lost
     kept: KeepReason | None = None  # the reason why its source is its translation
+    has_numbers: bool = False  # it has digits
     numbers: NumberCheck | None = None  # those that its translation lacks, or has invented
     repair: Repair | None = None  # what improved its translation
     is_incomplete: bool = False  # its translation lacks something

@@ -1,4 +1,4 @@
-"""The wheel contains the default bundles, at the place where a server without `--model` looks for them."""
+"""The wheel has the default bundles, where a server without `--model` looks for them; the chart has its version."""
 
 import fnmatch
 import tomllib
@@ -29,3 +29,9 @@ def test_the_tables_of_the_text_side_are_in_the_wheel() -> None:
     tables = set((ROOT / "server" / "text").rglob("*.tsv"))
     assert tables
     assert tables <= packed
+
+
+def test_the_chart_has_the_version_of_the_wheel() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    chart = (ROOT / "deploy" / "helm" / "kvasir" / "Chart.yaml").read_text(encoding="utf-8")
+    assert f'\nversion: {project["version"]}\nappVersion: "{project["version"]}"\n' in chart

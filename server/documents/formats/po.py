@@ -29,12 +29,17 @@ _GERMANIC = (2, "n != 1")  # what gettext takes without a rule
 
 # Directives of printf and its relatives, and of formats with braces: programs put values there.
 _PRINTF = regex.compile(
-    r"%(?:(?:\([^()]*+\)|\d++\$)?+[-+ #0'I]*+(?:\d++|\*(?:\d++\$)?+)?+(?:\.(?:\d++|\*)?+)?+"
-    r"(?:hh|h|ll|l|L|q|j|z|t)?+[A-Za-z@%]|L?\d++)"
+    r"%(?:(?:\([^()]*+\)|\[\d++\]|\d++(?:\$|:(?!\s)))?+[-+ #0'I]*+(?:\d++|\*(?:\d++\$)?+)?+(?:\.(?:\d++|\*)?+)?+"
+    r"(?:hh|h|ll|l|L|q|j|z|t)?+[A-Za-z@%<>]|L?\d++|\|[^|\s]++\|)"
 )
+_TILDES = regex.compile(r"~(?:[-+]?+\d++|'.|[,#:@V])*+[^\s\d]")
 _BRACES = regex.compile(r"\{\{|\}\}|\{[^{}\s]*+\}")
-_FORMATS_WITH_BRACES = ("brace", "c++", "csharp", "java", "javascript", "rust")
-_NUMBERED_FORMATS = ("c-format", "objc-format", "php-format")  # whose directives may be numbered: %2$s
+# Formats whose directives are not those of printf.
+_OTHER_DIRECTIVES = {
+    **dict.fromkeys(("c++", "csharp", "java", "perl-brace", "python-brace", "rust"), _BRACES),
+    **dict.fromkeys(("lisp", "scheme"), _TILDES),
+}
+_NUMBERED_FORMATS = ("c", "objc", "php")  # whose directives may be numbered: %2$s
 
 
 @dataclass(slots=True)
@@ -254,10 +259,14 @@ def _with_directives(gap: _Gap, translation: str) -> str | None:
 
     Directives of printf take their values in order, unless they have numbers.
     """
-    formats = [flag for flag in gap.flags if flag.endswith("-format") and not flag.startswith(("no-", "possible-"))]
+    formats = [
+        flag.removesuffix("-format")
+        for flag in gap.flags
+        if flag.endswith("-format") and not flag.startswith(("no-", "possible-"))
+    ]
     if not formats or not translation:
         return translation or None
-    pattern = _BRACES if any(name in each for each in formats for name in _FORMATS_WITH_BRACES) else _PRINTF
+    pattern = next((_OTHER_DIRECTIVES[name] for name in formats if name in _OTHER_DIRECTIVES), _PRINTF)
     wanted, found = pattern.findall(gap.text), pattern.findall(translation)
     if Counter(wanted) != Counter(found):
         return None

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import BinaryIO, NamedTuple
 
 import regex
@@ -58,8 +58,8 @@ class Line(NamedTuple):
 
     @property
     def is_blank(self) -> bool:
-        """Whether it has nothing but white space."""
-        return not self.text or self.text.isspace()
+        """Whether it has nothing that a viewer sees."""
+        return all(character.isspace() or not character.isprintable() for character in self.text)
 
 
 def lines_of(text: str, line_end: re.Pattern[str] = _LINE_END) -> list[Line]:
@@ -146,16 +146,14 @@ class CueMarkup:
         """
         times = iter([item.raw for item in unit.items if item.kind is Kind.ATOM and TIME.fullmatch(item.raw)])
         written = TIME.sub(lambda time: next(times, time[0]), written)
-        breaks = [
-            item.raw for item in unit.items if item.kind is Kind.TEXT and item.text == " " and item.raw.strip(" ")
-        ]
+        breaks = [item.raw for item in unit.items if item.kind is Kind.TEXT and _is_line_end(item)]
         if not breaks and line_break and len(self._read(self._tag.sub("", written))) > max_characters:
             return wrap_like(self._words(written), [1, 1], [line_break], self._may_begin)
         if not breaks:
             return written
         lengths = [0]
         for item in unit.items:
-            if item.kind is Kind.TEXT and item.text == " " and item.raw.strip(" "):
+            if item.kind is Kind.TEXT and _is_line_end(item):
                 lengths.append(0)
             else:
                 lengths[-1] += len(item.text)
@@ -225,6 +223,57 @@ def _latest(last: str, text: str) -> str:
     return text or last
 
 
+def _is_line_end(item: Item) -> bool:
+    return item.text == " " and (item.kind is Kind.BREAK or bool(item.raw.strip(" ")))
+
+
+def _rolled_apart(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield items with a break behind lines that roll up: the last ones of a cue, shown again at the top of the next.
+
+    Automatic captions are so. Each line is then a text of its own, in both cues.
+    """
+    before: list[Item] = []
+    for cue in _by_head(items):
+        first, second = _shown_lines(before), _shown_lines(cue)
+        num_rolled = _num_rolled([*first.values()], [*second.values()])
+        if 0 < num_rolled < len(first):
+            _divide(before, [*first][-num_rolled - 1])
+        for line_end, other in zip([*first][len(first) - num_rolled :], second, strict=False):
+            if before[line_end].kind is Kind.BREAK:
+                _divide(cue, other)
+        yield from before
+        before = cue
+    yield from before
+
+
+def _by_head(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Yield the items of each cue, and those in front of the first."""
+    cue: list[Item] = []
+    for item in items:
+        if item.cue is not None:
+            yield cue
+            cue = []
+        cue.append(item)
+    yield cue
+
+
+def _shown_lines(cue: Sequence[Item]) -> dict[int, str]:
+    """Return the texts of the lines of a cue by the indexes of their ends."""
+    lines: dict[int, str] = {}
+    line = ""
+    for index, item in enumerate(cue):
+        if _is_line_end(item):
+            lines[index] = line
+            line = ""
+        elif item.kind is Kind.TEXT:
+            line += item.text
+    return lines
+
+
+def _divide(cue: list[Item], line_end: int) -> None:
+    cue[line_end] = cue[line_end]._replace(kind=Kind.BREAK)
+
+
 def _kinds(tags: Sequence[str]) -> list[Kind]:
     """Return the kinds of the tags of a cue. An override goes to the tag that takes it back, or stands for itself."""
     kinds: list[Kind] = []
@@ -280,7 +329,7 @@ def rewrite_captions(
     limits = replace(limits, max_part_bytes=min(limits.max_part_bytes, _MAX_BYTES))
     text, found = read_text(source, limits, encoding)
     cues = _Cues(markup, ReadingLimits(characters_per_second=reading_speed), language or "", joins=join_captions)
-    items = file_items(lines_of(text))
+    items = _rolled_apart(file_items(lines_of(text)))
     is_held = limits.holds(len(text))
     written = yield from rewritten(items, lambda _: markup.write, cues.finished, cues.translated, is_held=is_held)
     if sink is not None:
@@ -296,6 +345,7 @@ class _Place:
     cue: Cue
     styles: tuple[str, ...]  # tags, such as the name of a speaker
     follows: bool  # it is the first of its cue, and nothing else is between it and the last unit of the cue before
+    is_next: bool  # behind the last unit, in its cue or not, without words or the mark of a speaker between them
     has_times: bool  # of its words, or syllables
 
 
@@ -317,28 +367,35 @@ class _Cues:
         self._second_lines = {}  # ids are those of other units in each window
         places = list(_places(units))
         texts = [" ".join(_visible(unit.fragment).split()) for unit in units]
-        groups = [range(index, index + 1) for index in range(len(units))]
+        repeated = _repeated(units, places, texts)
+        new = [index for index in range(len(units)) if index not in repeated]
+        groups = [[index] for index in new]
         if self._joins:
-            groups = joined_captions(texts, [_may_follow(*pair) for pair in pairwise(places)])
-        fragments = [_joined(units[group.start : group.stop], texts[group.start : group.stop]) for group in groups]
+            may_join = [_goes_on(places, repeated, index) for index in new[1:]]
+            joins = joined_captions([texts[index] for index in new], may_join)
+            groups = [new[group.start : group.stop] for group in joins]
+        fragments = [_joined([units[index] for index in group], [texts[index] for index in group]) for group in groups]
         translations = yield as_window(fragments, is_held=is_held)
         characters = _by_cue(places, map(len, texts))
-        captions = [_caption(place, len(text), characters) for place, text in zip(places, texts, strict=True)]
         num_units = _by_cue(places, [1] * len(units))
-        results: list[Fragment] = []
+        by_unit: dict[int, Fragment] = {}
         for group, fragment, translation in zip(groups, fragments, translations, strict=True):
-            its_units = units[group.start : group.stop]
             if len(group) == 1:
-                results.append(translation)
+                by_unit[group[0]] = translation
                 continue
             self.counts["captions_joined"] += len(group)
             if translation == fragment:
-                results += [unit.fragment for unit in its_units]
-            else:
-                results += self._divided(translation, captions[group.start : group.stop])
-                for unit, place in zip(its_units, places[group.start : group.stop], strict=True):
-                    if place is not None and num_units[place.head] == 1:
-                        self._second_lines[id(unit)] = self._line_break(unit.layer[place.head].raw)
+                by_unit |= {index: units[index].fragment for index in group}
+                continue
+            captions = [_caption(places[index], len(texts[index]), characters) for index in group]
+            by_unit |= zip(group, self._divided(translation, captions), strict=True)
+            for index in group:
+                if (place := places[index]) is not None and num_units[place.head] == 1:
+                    self._second_lines[id(units[index])] = self._line_break(units[index].layer[place.head].raw)
+        for index, first in repeated.items():  # in order: what is repeated may be a repetition itself
+            is_changed = by_unit[first] != units[first].fragment
+            by_unit[index] = (_visible(by_unit[first]),) if is_changed else units[index].fragment
+        results = [by_unit[index] for index in range(len(units))]
         speed = self._limits.characters_per_second
         for head, length in _by_cue(places, map(num_characters, results)).items():
             cue = units[0].layer[head].cue
@@ -375,17 +432,51 @@ def _places(units: Sequence[Unit]) -> Iterator[_Place | None]:
         heads = [index for index in range(position, unit.start) if unit.layer[index].cue is not None]
         before = unit.layer[position : heads[-1] if heads else unit.start]
         around = [item for item in unit.layer[heads[-1] + 1 if heads else position : unit.start] if item.raw.strip()]
-        follows = (
-            len(heads) == 1
-            and not any(item.kind in (Kind.BREAK, Kind.TEXT) and item.raw.strip() for item in before)
-            and not any(item.kind is Kind.TEXT or LEAD.match(item.raw) for item in around)
-        )
+        is_next = not any(item.kind is Kind.TEXT or LEAD.match(item.raw) for item in around)
+        is_directly_behind = not any(item.kind in (Kind.BREAK, Kind.TEXT) and item.raw.strip() for item in before)
+        follows = len(heads) == 1 and is_directly_behind and is_next
         if heads:
             head, cue = heads[-1], unit.layer[heads[-1]].cue
         position = unit.end
         has_times = any(TIME.fullmatch(item.raw) for item in unit.items)
         styles = tuple(item.raw for item in around if not LEAD.match(item.raw))
-        yield None if cue is None else _Place(head, cue, styles, follows, has_times)
+        yield None if cue is None else _Place(head, cue, styles, follows, is_next, has_times)
+
+
+def _repeated(units: Sequence[Unit], places: Sequence[_Place | None], texts: Sequence[str]) -> dict[int, int]:
+    """Return which units, without tags, show words again that are shown until they begin, and where those are."""
+    repeated: dict[int, int] = {}
+    heads = [None if place is None else place.head for place in places]
+    cues = [[*indexes] for _, indexes in groupby(range(len(units)), heads.__getitem__)]
+    for before, cue in pairwise(cues):
+        if places[before[0]] is not None:
+            shown = [texts[index] if _is_plain(units[index].fragment) else None for index in cue]
+            number = _num_rolled([texts[index] for index in before], shown)
+            repeated |= zip(cue[:number], before[len(before) - number :], strict=True)
+    return repeated
+
+
+def _num_rolled(before: Sequence[str], shown: Sequence[str | None]) -> int:
+    """Return how many texts at the end of a cue are those at the beginning of the next."""
+    most = min(len(before), len(shown))
+    return next((number for number in range(most, 0, -1) if [*before[-number:]] == [*shown[:number]]), 0)
+
+
+def _is_plain(fragment: Fragment) -> bool:
+    return all(isinstance(node, str) for node in fragment)
+
+
+def _goes_on(places: Sequence[_Place | None], repeated: Mapping[int, int], index: int) -> bool:
+    """Return whether a sentence may go on in a unit, behind those that its cue only repeats."""
+    first = index
+    while first - 1 in repeated and _is_next_in_cue(places[first - 1], places[first]):
+        first -= 1
+    has_times = (place := places[index]) is not None and place.has_times
+    return not has_times and _may_follow(places[first - 1], places[first])
+
+
+def _is_next_in_cue(before: _Place | None, place: _Place | None) -> bool:
+    return before is not None and place is not None and before.head == place.head and place.is_next
 
 
 def _may_follow(before: _Place | None, behind: _Place | None) -> bool:

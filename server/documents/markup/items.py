@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from html.entities import html5
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -22,7 +23,11 @@ from server.interface.errors import DocumentTooComplex
 
 Attributes = Mapping[str, str]
 
-_REFERENCE = re.compile(r"(&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{0,31});)")
+# Old names need no semicolon: &copy 2024.
+_OLD_NAMES = "|".join(sorted((name for name in html5 if not name.endswith(";")), key=len, reverse=True))
+_REFERENCE = re.compile(
+    rf"(&(?:#[0-9]{{1,8}};|#[xX][0-9a-fA-F]{{1,6}};|[A-Za-z][A-Za-z0-9]{{0,31}};|(?:{_OLD_NAMES})))"
+)
 _WHITE_SPACE = re.compile(r"[ \t\r\n\f]+")
 
 

@@ -31,8 +31,12 @@ _CODE = regex.compile(
     r"|\{[\#:/@](?=[a-z])(?:[^{}<>\n=]++|=>?|[<>]=?\s)*+\}|\[\[\$\{[^{}<>\n]++\}\]\]"
     r"|\{(?:assign|block|else|elseif|extends|for|foreach|foreachelse|if|include|section|while)(?:\s(?:[^{}<>\n=]++|=>?|[<>]=?\s)*+)?\}"
     rf"|(?<![\w@])@(?:(?:else|else-?if|for|foreach|forelse|if|isset|switch|unless|while)\s)?+(?:[a-zA-Z]++)?+{_ARGUMENTS}"
-    r"(?!\s*+\{)|(?<![\w@])@(?:break|continue|csrf|default|else|parent|show|stop|end[a-z]++)\b(?!\s*+[({]|\.\w|@)"
-    r"|(?<!\w)@(?:case|default|defer|else|empty|error|for|if|loading|placeholder|switch)\b[^{}\n@]*+\{"
+    r"(?!\s*+\{(?!\{))"
+    r"|(?<![\w@])@(?:break|continue|csrf|default|else|parent|show|stop|end[a-z]++)\b"
+    r"(?!\s*+(?:\(|\{(?!\{)|if\s*+\()|\.\w|@)"
+    r"|(?<!\w)@(?:case|default|defer|else|empty|error|for|if|loading|placeholder|switch)\b[^{}\n@]*+\{(?!\{)"
+    # An attribute: a tag does not end at the arrow of its function.
+    r"|(?<=[\w\])]=)\{(?:[^{}<]++|<[\s=]|\{(?:[^{}<]++|<[\s=])*+\})*+\}"
 )
 # What shows a value is part of a sentence; other code, such as a condition or a loop, divides it.
 _VALUE = regex.compile(

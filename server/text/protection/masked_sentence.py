@@ -31,6 +31,8 @@ from server.text.spans import UNSPACED, SpanKind
 
 # In front of a brace, a message reads it as the beginning of a quotation: `l'{name}`.
 _APOSTROPHE = regex.compile(r"(?<=\w)'\Z")
+_LETTERS = r"\p{Latin}\p{Cyrillic}\p{Greek}_"  # those of other scripts may touch a span
+_WORD = rf"[{_LETTERS}\d]"
 _MIN_WORDS = 2
 _MIN_LETTERS = 8  # fewer may be an acronym
 
@@ -153,7 +155,7 @@ class MaskedSentence:
 
     def restore(self, answer: str, attention: TokenAttention | None) -> Restored | tuple[int, ...]:
         """Return an answer with all spans and the words that tags need, or the indices of the spans that it lost."""
-        if self.is_plain:
+        if self.is_plain and not self.unit.protected:
             return Restored(answer)
         text = answer.replace(OBJECT, "")
         if self.is_fragment:
@@ -196,7 +198,7 @@ class MaskedSentence:
         if not wanted:
             return []
         numbers = Counter(each.text for each in wanted)
-        pattern = "|".join(bounded(each) for each in sorted(numbers, key=len, reverse=True))
+        pattern = "|".join(self._bounded(each, wanted) for each in sorted(numbers, key=len, reverse=True))
         places: dict[str, list[Range]] = {each: [] for each in numbers}
         for match in regex.finditer(pattern, text):
             places[match.group()].append(match.span())
@@ -210,6 +212,15 @@ class MaskedSentence:
             )
         taken = {each: iter(spans) for each, spans in places.items()}
         return [(*next(taken[each.text]), each) for each in wanted]
+
+    def _bounded(self, text: str, parts: Sequence[_Shown]) -> str:
+        """Return the pattern of a span in an answer, which may touch letters there if it does in the source."""
+        source, spans = (
+            self.unit.text,
+            [each.span for each in parts if each.text == text and each.means is Strategy.AS_IS],
+        )
+        before = "".join(source[span.start - 1 : span.start] for span in spans)
+        return bounded(text, before, "".join(source[span.end : span.end + 1] for span in spans))
 
     def _find_unmasked(self, text: str, wanted: Sequence[_Shown], places: Mapping[str, list[Range]]) -> None:
         """Add to `places` where spans stand themselves in an answer that has none of their masks."""
@@ -546,12 +557,20 @@ def needs_blank(neighbour: str) -> bool:
     return bool(neighbour) and not neighbour.isspace() and unicodedata.category(neighbour)[0] != "P"
 
 
-def bounded(text: str) -> str:
-    """Return a pattern of a span that is not part of a longer word."""
-    word = r"[\p{Latin}\p{Cyrillic}\p{Greek}\d_]"
-    before = rf"(?<!{word})" if regex.match(word, text[0]) else ""
-    behind = rf"(?!{word})" if regex.match(word, text[-1]) else ""
-    return before + regex.escape(text) + behind
+def bounded(text: str, before: str = "", behind: str = "") -> str:
+    """Return a pattern of a span that is not part of a longer word.
+
+    It may touch what it touches in its source: letters or digits, if there are some among the characters given.
+    """
+    border = rf"(?<!{_continuing(before)})" if regex.match(_WORD, text[0]) else ""
+    return border + regex.escape(text) + (rf"(?!{_continuing(behind)})" if regex.match(_WORD, text[-1]) else "")
+
+
+def _continuing(neighbours: str) -> str:
+    """Return a pattern of a character that would continue a word, other than those next to it in the source."""
+    letters = "" if any(each.isalpha() or each == "_" for each in neighbours) else _LETTERS
+    digits = "" if any(map(str.isdecimal, neighbours)) else r"\d"
+    return f"[{letters}{digits}]" if letters or digits else "(?!)"
 
 
 def _place_of(part: _Shown, source: Sequence[Range], target: Sequence[Range], aligned: Links, end: int) -> int:

@@ -46,6 +46,8 @@ class _Placed:
 
 def render(unit: Unit, target: str, blocks: Sequence[Block], outputs: Sequence[str]) -> str:
     """Return the translation `target` of a unit with its tags, escaped; each `OBJECT` becomes the next of `outputs`."""
+    if unit.is_plain:
+        return unit.escape(target)
     write = _writer(unit.escape, outputs)
     if not unit.tags:
         return write(target)
@@ -245,11 +247,8 @@ def _point(tag: Tag, words: _Words) -> int:
     if after == len(words.source):
         return len(words.target)
     before = after - 1
-    touches_before = before >= 0 and words.source[before][1] == tag.start
-    touches_after = words.source[after][0] == tag.start
-    if touches_before and not touches_after:
-        return words.image(before) + 1
-    return words.image(after)
+    touches_before = before >= 0 and words.source[before][1] >= tag.start  # or is inside
+    return words.image(before) + 1 if touches_before else words.image(after)
 
 
 def _measure(siblings: Sequence[_Placed], limits: Range, words: _Words, source: str, target: str) -> None:

@@ -24,32 +24,38 @@ _STRUCTURE = r"[•‣▪◦]|#{1,6}|\[[ xX]\]|\.\.[ \t]+[\w:-]{1,60}?::"
 _LIST = r"[-*+–—:]|\d{1,3}[.)]|\(\d{1,3}\)|[a-zA-Z]\)"
 _LINE_START = regex.compile(rf"[ \t]*(?:(?:{_STRUCTURE})[ \t]+|>++(?:[ \t]+|(?=\S)))*(?:\|[ \t]*)?")
 _LIST_START = regex.compile(rf"[ \t]*(?:(?:{_STRUCTURE}|{_LIST})[ \t]+|>++(?:[ \t]+|(?=\S)))*(?:\|[ \t]*)?")
-_LIST_LINE = regex.compile(rf"^[ \t>]*(?:{_LIST})[ \t]+\S", regex.MULTILINE)
+# A line break that is written out: \n, \\n, \u000A, <br />, &#10;, [br], a sign; \N and %n behind a sentence.
+_WRITTEN = (
+    r"(?:(?<![\s\\])\\(?:r\\n|[nrt])(?!\\)|(?<!\\)\\{1,2}+(?:r\\{1,2}+n|[nrt])(?!\\|[a-z]{2})|\\u000[aAdD]"
+    r"|(?i:<\s?br\s?/?\s?>|<br\s[^<>\n]{1,60}+>|\[/?br\s?/?\])|&\#(?:10|13|x0?[aAdD]);|[¶↵⏎]"
+    r"|(?<=[\p{Sentence_Terminal}…][\p{Pe}\p{Pf}\"']?)(?P<certain>\\N|%n)(?=\p{Lu}|\s|\Z))"
+)
+_LIST_LINE = regex.compile(rf"(?:^|{_WRITTEN})[ \t>]*(?:{_LIST})[ \t]+\S", regex.MULTILINE)
 _LINE_END = regex.compile(r"(?<![ \t])[ \t]*+\|\Z|[ \t]#+\Z|(?<=\w):(?=:\Z)")
 _LINE_ENDS = ("|", "#", ":")  # of a line with one
 _SPACE = " \t"
 _CELL_BORDER = regex.compile(r"\|[ \t]*")
 # White space around a mark stands between the parts. Four blanks and more are between columns.
-_BREAK = regex.compile(
-    r"(?<![ \t])(?: {4,}+[ \t]*+|[ \t]*+(?:(?:(?<![\s\\])\\(?:r\\n|[nrt])(?!\\)|(?<!\\)\\(?:r\\n|[nrt])(?![a-z]{2}))+"
-    r"|(?i:<\s?br\s?/?\s?>)|\|{1,4})+[ \t]*)|\t[ \t]*"
-)
-_MAY_BREAK = re.compile(r"[\\<|\t]|    ")
+_BREAK = regex.compile(rf"(?<![ \t])(?: {{4,}}+[ \t]*+|[ \t]*+(?:{_WRITTEN}|\|{{1,4}})+[ \t]*)|\t[ \t]*")
+_LINE_BREAK = regex.compile(_WRITTEN)
+_MAY_BREAK = re.compile(r"[\\<|\t¶↵⏎]|\[/?[bB]|&#|%n|    ")
 _FENCE = regex.compile(r"[ \t]*(?:```|~~~)")
 # One line that begins with a word and has no sign of markup: most texts of most requests.
 _WORDS_ONLY = re.compile(
-    r"[^\W\d_](?!\))[^\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029|\\<`\[{*_~]*(?<![\s:#\u00a0\u202f\u3000])"
+    r"[^\W\d_](?!\)|[^\n]*%n)[^\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029|\\<`\[{*_~&¶↵⏎]*(?<![\s:#\u00a0\u202f\u3000])"
 )
 _INLINE = regex.compile(
-    r"(?P<code>(?<!`)(?P<ticks>`++)[^\n]{1,2000}?(?<!`)(?P=ticks)(?!`)(?:_{1,2}(?!\w))?)"
-    r"|(?P<image>!)?\[(?P<label>[^\[\]\n]+)\](?P<target>\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])"
+    r"(?P<image>!)?\[(?!/|\w++=)(?P<label>[^\[\]\n]+)\](?P<target>\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])"
     r"|(?<![\w*_~\\])(?P<mark>\*{1,3}|_{1,3}|~~)(?=[^\s*_~])(?P<marked>(?:(?!(?P=mark)).)+?)(?<=[^\s*_~\\])(?P=mark)(?![\w*~])"
 )
 # Of a message of Java or ICU, in which a single apostrophe quotes.
 _DOUBLED = regex.compile(r"^(?!.*(?<!')'(?:'')*+[{}]).*(?<=\p{L})''(?=\p{L})", regex.DOTALL)
 _MAX_LABEL = 60
-_ACCESS_KEY = regex.compile(r"(?<![\w&])[&_](?=\p{L}\p{M}*+(?:[^\p{Lu}]|\Z))")
-_MAY_BE_MARKED = regex.compile(r"[`\[*_~]")
+# In front of a word, or inside one where no name of a variable has it: `E_xit`, `Sa&ve`.
+_ACCESS_KEY = regex.compile(
+    r"(?<![\w&])[&_](?=\p{L}\p{M}*+(?:[^\p{Lu}]|\Z))|(?<=(?<!\w)\p{Lu}(?:\p{Ll}{0,9}(?=&))?)[&_](?=\p{Ll}{2})"
+)
+_MAY_BE_MARKED = regex.compile(r"[\[*_~]")
 
 
 def read_text(text: str, unknown: UnknownCharacters) -> Document:
@@ -83,7 +89,9 @@ def read_whole(text: str, unknown: UnknownCharacters) -> Document:
 
 def _is_list(text: str) -> bool:
     """Return whether two lines have markers of a list."""
-    return "\n" in text and len(list(islice(_LIST_LINE.finditer(text), 2))) > 1
+    if "\n" not in text and (_MAY_BREAK.search(text) is None or _LINE_BREAK.search(text) is None):
+        return False
+    return len(list(islice(_LIST_LINE.finditer(text), 2))) > 1
 
 
 def _message(text: str, start: "regex.Pattern[str]", unknown: UnknownCharacters) -> Iterator[str | Unit]:
@@ -107,12 +115,17 @@ def _line(line: str, start: "regex.Pattern[str]", unknown: UnknownCharacters) ->
         spans = [each for each in find_spans(line, unknown) if each.kind is not SpanKind.SYMBOL]
         paths = [each for each in spans if _BREAK.fullmatch(line, each.start, each.end) is None]  # <br> is none
         for border in (_CELL_BORDER if is_row else _BREAK).finditer(line, first, last):
-            if _is_inside(border.start() + 1, paths):
+            is_certain = not is_row and border["certain"] is not None  # a span that goes on behind it is none
+            is_in_span = _is_inside(border.start() + 1, paths) or _ends_with(border.start(), paths)
+            if border.start() < first or (is_in_span and not is_certain):
                 continue
             cell = line[first : border.start()].rstrip(_SPACE)
             yield from _cell(cell, unknown)
             yield line[first + len(cell) : border.end()]
             first = border.end()
+            if not is_row and _LINE_BREAK.search(border[0]) and (marker := start.match(line, first, last)) is not None:
+                yield marker[0]
+                first = marker.end()
     yield from _cell(line[first:last], unknown)
     yield line[last:]
 
@@ -166,11 +179,11 @@ def _inline(text: str, builder: UnitBuilder) -> None:
             if match.start() < position or _crosses(match, kept):
                 continue
             if match.start() > position:
-                _text(text[position : match.start()], builder)
+                builder.text(text[position : match.start()], text[position : match.start()])
             _marked(match, builder)
             position = match.end()
     if position < len(text):
-        _text(text[position:], builder)
+        builder.text(text[position:], text[position:])
 
 
 def _crosses(match: "regex.Match[str]", kept: Sequence[Span]) -> bool:
@@ -185,10 +198,14 @@ def _is_inside(position: int, kept: Sequence[Span]) -> bool:
     return last >= 0 and position < kept[last].end
 
 
+def _ends_with(position: int, kept: Sequence[Span]) -> bool:
+    """Return whether the character at this position is the last one of a span: `%|2$d|`."""
+    last = bisect_left(kept, position, key=lambda found: found.start) - 1
+    return last >= 0 and kept[last].end == position + 1
+
+
 def _marked(match: "regex.Match[str]", builder: UnitBuilder) -> None:
-    if match["code"]:
-        builder.code(match["code"])
-    elif match["label"]:
+    if match["label"]:
         builder.open("[", f"{match['image'] or ''}[")
         _inline(match["label"], builder)
         builder.close("[", f"]{match['target']}")
@@ -196,7 +213,3 @@ def _marked(match: "regex.Match[str]", builder: UnitBuilder) -> None:
         builder.open(match["mark"], match["mark"])
         _inline(match["marked"], builder)
         builder.close(match["mark"], match["mark"])
-
-
-def _text(text: str, builder: UnitBuilder) -> None:
-    builder.text(text, text)

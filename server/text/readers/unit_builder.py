@@ -25,9 +25,14 @@ _INVISIBLE = re.compile(
 )
 
 _MAY_BE_INVISIBLE = re.compile("[\u00ad\u061c\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+# Characters that mean something in a unit: those of a document are marks.
+_POINTS = re.compile(f"([{DIVIDER}{OBJECT}])")
 
-# Tags of plain text: in pairs around words, or alone.
-_TAG = regex.compile(r"(?<!<)</?(?:(?P<name>[A-Za-z][\w:.-]*+)(?:\s[^<>\n]*+)?|(?P<name>\d++)\s?)/?>(?!>)")
+# Tags of plain text: in pairs around words, or alone; those in square brackets in pairs only.
+_TAG = regex.compile(
+    r"(?<!<)</?(?:(?P<name>[A-Za-z][\w:.-]*+)(?:\s[^<>\n]*+)?|(?P<name>\d++)\s?)/?>(?!>)"
+    r"|\[/?(?P<name>[A-Za-z]++)(?:[= ][^\[\]\n]*+)?\]"
+)
 # A tag without attributes between words, which names an element, a key or a value: a word of the sentence.
 _TAG_AS_WORD = regex.compile(r"(?<=[\w,:][ \u00a0][(\"']?)</?[A-Za-z][\w:.-]*+>(?=[\s.,;:!?)\"'-]|$)")
 
@@ -39,6 +44,9 @@ _MAX_TOUCHING = 8  # tags in front of a mark that are looked at
 _LOWERED = "sub"
 _RAISED = frozenset(("sup", _LOWERED))
 _VARIABLE = regex.compile(r"(?<![\p{L}\p{M}\d])\p{L}{1,2}\Z")
+# A variable with an exponent, as in x²; not a square metre, nor a word with a footnote.
+_POWER = regex.compile(r"(?<![\p{L}\p{M}\d])(?![mAI])[\p{Latin}\p{Greek}]\Z")
+_EXPONENT = regex.compile(r"[+−-]?\d{1,4}")
 _INDEX = regex.compile(r"(?=.*\p{L})[\p{L}\d+,−-]{1,8}")
 _MARKS = "*†‡§¶"  # of footnotes
 _BRACKETS = "()[]"
@@ -90,7 +98,7 @@ class UnitBuilder:
         """Add text. Tags in it are tags of the unit."""
         self._raw.append(raw)
         position = 0
-        for start, end, name, is_closing in _tags(text) if "<" in text else ():
+        for start, end, name, is_closing in _tags(text) if "<" in text or "[/" in text else ():
             self._plain(text[position:start])
             content = self.escape(text[start:end])
             if not name:
@@ -105,12 +113,10 @@ class UnitBuilder:
     def protect(self, raw: str) -> None:
         """Add a protected span: it stays as it is, and has a position in the sentence as a word has."""
         self._raw.append(raw)
-        self._protect(OBJECT, raw, SpanKind.MARKUP)
-
-    def code(self, raw: str) -> None:
-        """Add code between backticks, which a model can read."""
-        self._raw.append(raw)
-        self._protect(raw, self.escape(raw), SpanKind.CODE)
+        start = len(self._text)
+        self._text += OBJECT
+        self._protected.append(ProtectedSpan(start, len(self._text), raw))
+        self._last = -1
 
     def mark(self, raw: str) -> None:
         """Add markup without words, such as an image or a comment: sentences are complete without it."""
@@ -192,9 +198,16 @@ class UnitBuilder:
             word = self._text[max(start - _MIN_WORD, 0) : start]
             is_word = len(word) == _MIN_WORD and word.isalpha() and word.islower()
             return is_script and is_word and len(content.strip(_BRACKETS)) == 1
+        if is_script and self._is_power(node):
+            return False
         if is_script:
             return before.isalnum() or unicodedata.category(before) in _CLOSING
         return before.isalpha() and any(each.isdigit() or each in _MARKS for each in content)
+
+    def _is_power(self, node: _Node) -> bool:
+        """Return whether an element is the exponent or the index of a variable."""
+        is_variable = _POWER.search(self._text, max(node.start - _MAX_RAISED, 0), node.start) is not None
+        return is_variable and _EXPONENT.fullmatch(self._text, node.start, node.end) is not None
 
     def _remove(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Take ranges, in their order, out of the text."""
@@ -221,14 +234,13 @@ class UnitBuilder:
         if not spans:
             return tuple(given)
         by_start = self._by_start()
-        starts, ends = [each.start for each in given], [each.end for each in given]
+        starts = [each.start for each in given]
         found: list[ProtectedSpan] = []
         taken: set[int] = set()
         for span in spans:
-            inside = range(bisect_right(ends, span.start), bisect_left(starts, span.end))
-            is_apart = all(span.start <= starts[each] and ends[each] <= span.end for each in inside)
-            if not is_apart or (inside and span.end - span.start == ends[inside[0]] - starts[inside[0]]):
-                continue  # a part of code
+            inside = range(bisect_left(starts, span.start), bisect_left(starts, span.end))
+            if inside and span.end - span.start == len(OBJECT):
+                continue  # given already
             tags = by_start.between(span.start, span.end)
             if by_start.has_border_inside(span.start, span.end):
                 self._stretch_tags(span.start, span.end)
@@ -242,11 +254,12 @@ class UnitBuilder:
         return tuple(sorted([*found, *rest], key=attrgetter("start")))
 
     def _with_variables(self, spans: list[Span]) -> list[Span]:
-        """Return the spans and variables with an index, such as `x<sub>i</sub>`: no model reads `xi`."""
+        """Return the spans and variables with an index or an exponent, such as `x<sub>i</sub>`: no model reads `xi`."""
         found: list[Span] = []
         starts = [span.start for span in spans]
         for node in self._nodes:
-            if node.name != _LOWERED or _INDEX.fullmatch(self._text, node.start, node.end) is None:
+            is_index = node.name == _LOWERED and _INDEX.fullmatch(self._text, node.start, node.end) is not None
+            if not is_index and not (node.name in _RAISED and self._is_power(node)):
                 continue
             letters = _VARIABLE.search(self._text, max(node.start - _MAX_RAISED, 0), node.start)
             before = bisect_left(starts, node.end) - 1
@@ -297,7 +310,8 @@ class UnitBuilder:
 
         for index in sorted(tags):
             node = self._nodes[index]
-            is_mark_at_edge = node.start == node.end and node.start in (start, end)
+            is_inside = node.parent >= 0 and self._nodes[node.parent].is_absorbed
+            is_mark_at_edge = node.start == node.end and node.start in (start, end) and not is_inside
             if node.end > end or is_mark_at_edge or not node.opening or node.is_open or node.is_absorbed:
                 continue
             close_until(node.parent)
@@ -357,24 +371,16 @@ class UnitBuilder:
         for node in inside:
             node.parent = self._last
 
-    def _protect(self, shown: str, output: str, kind: SpanKind) -> None:
-        is_readable = kind is not SpanKind.MARKUP and not any(map(self.unknown.is_lost, shown))
-        kind = kind if is_readable or kind is SpanKind.MARKUP else SpanKind.UNKNOWN
-        start = len(self._text)
-        self._protected.append(ProtectedSpan(start, start + len(shown), output, kind, is_readable))
-        self._text += shown
-        self._last = -1
-
     def _mark(self, raw: str, *, replaces_blank: bool = False) -> None:
         place = len(self._text)
         self._add(_Node("", place, place, raw, "", self._parent, replaces_blank=replaces_blank))
 
     def _plain(self, text: str) -> None:
-        if DIVIDER in text:
-            first, *others = text.split(DIVIDER)
+        if DIVIDER in text or OBJECT in text:
+            first, *others = _POINTS.split(text)
             self._plain(first)
-            for other in others:
-                self._mark(DIVIDER)
+            for point, other in zip(others[::2], others[1::2], strict=True):
+                self._mark(self.escape(point))
                 self._plain(other)
             return
         visible = text if text.isascii() or _MAY_BE_INVISIBLE.search(text) is None else _INVISIBLE.sub("", text)
@@ -453,7 +459,7 @@ def _tags(text: str) -> Iterator[tuple[int, int, str, bool]]:
     for match in _TAG.finditer(text):
         checkpoint()
         name, written = match["name"] or "", match.group()
-        is_closing = written.startswith("</")
+        is_closing = written[1] == "/"
         if is_closing and (index := next((each for each in reversed(open_) if found[each][2] == name), -1)) >= 0:
             del open_[open_.index(index) :]
             paired |= {index, len(found)}
@@ -463,5 +469,5 @@ def _tags(text: str) -> Iterator[tuple[int, int, str, bool]]:
     for index, (start, end, name, is_closing) in enumerate(found):
         if index in paired:
             yield start, end, name, is_closing
-        elif not _TAG_AS_WORD.match(text, start):
+        elif text[start] == "<" and not _TAG_AS_WORD.match(text, start):
             yield start, end, "", is_closing

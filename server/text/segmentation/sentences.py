@@ -27,6 +27,13 @@ _INSIDE = regex.compile(r"[^\p{L}\p{N}]*+\p{Ll}|[(\[]\d{4}[a-z]?[)\]]")
 _INITIAL = regex.compile(
     r"(?:(?<![\p{L}\p{M}\p{N}])\p{L}\p{M}*|^\W*(?:[IVXLCDM]+|\d{1,3})|[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*)\.\s*$"
 )
+# A full stop inside a date, with the beginning of the next sentence behind the divider: `13. 5. 2021`, `2021. 5. 13.`,
+# `13. Mee 2021`, `13 трав. 2021`, `2021. máj. 13.`
+_DATE_REACH = 24
+_DATE = regex.compile(
+    r"(?<!\d)(?:\d{1,2}\.\s*\0(?:\d{1,2}\.|\p{Lu}\p{L}++\.?\s\d{4})|\d{1,2}\.\s?\d{1,2}\.\s*\0\d{2,4}|\d{4}\.\s*\0\d{1,2}\."
+    r"|\d{1,2}\.?\s\p{L}{2,5}\.\s*\0\d{4}|\d{4}\S{0,6}\s\p{Ll}{2,5}\.\s*\0\d{1,2})(?!\d)"
+)
 # A line with marks of the end of a sentence only at its end, in languages with rules.
 _ONE_SENTENCE = re.compile(r"[^.!?…‼⁇⁈⁉‽。！？｡\n\r\v\f\x1c-\x1e\x85\u2028\u2029]*+[.!?…]*+")
 
@@ -146,7 +153,13 @@ def _segment(language: str, line: str) -> list[str]:
     for before, sentence in pairwise(sentences):
         stop = _FULL_STOP.search(before)
         if not any(map(str.isalnum, before)) or (
-            stop and (not stop["blank"] or _INSIDE.match(sentence) or _INITIAL.search(before))
+            stop
+            and (
+                not stop["blank"]
+                or _INSIDE.match(sentence)
+                or _INITIAL.search(before)
+                or _DATE.search(f"{joined[-1][-_DATE_REACH:]}\0{sentence[:_DATE_REACH]}")
+            )
         ):
             joined[-1] += sentence
         else:

@@ -27,7 +27,20 @@ def test_a_sentence_is_recognised_with_confidence(text: str, language: str) -> N
 def test_an_ambiguous_word_has_a_low_confidence(text: str) -> None:
     detected = ENGLISH_OR_GERMAN.detect(text)
     assert detected is not None
-    assert detected.confidence < 0.75
+    assert detected.confidence < 0.8
+
+
+@pytest.mark.parametrize("languages", [["de", "fr", "en"], ["en", "fr", "de"], ["fr", "en", "de"]])
+def test_a_word_is_in_its_language_in_whatever_order_the_languages_are(languages: list[str]) -> None:
+    detector = Detector(languages)
+    words = {
+        "en": "House Friend Today Next",
+        "de": "Wasser Freund Arbeit Heute Löschen Milch Nein",
+        "fr": "Aujourd'hui Travail Suivant Lait Livre Désolé Maison",
+    }
+    found = {word: language for language, each in words.items() for word in each.split()}
+    detected = {word: detector.detect(word) for word in found}
+    assert {word: each and each.language for word, each in detected.items()} == found
 
 
 def test_a_mixed_text_has_a_confidence_between() -> None:

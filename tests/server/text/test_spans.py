@@ -22,6 +22,8 @@ FRAMES = (
     "これは{}。",
     "שם {}, ",
     "{}는",
+    "a: {}...",
+    "a—{} b",
 )
 FRAMES_OF_SCRIPTS = ("Откройте «{}».", "افتح {} الآن", "เปิด{}ก่อน")
 
@@ -51,7 +53,9 @@ def test_each_notation_is_found_wherever_it_stands(span: str, frame: str) -> Non
             SpanKind.PLACEHOLDER,
             "{name} ${name} %{name} #{name} %name% %(name)s %s %NAME% $name [[name]] __name__ %L1 %%",
         ),
-        (SpanKind.PLACEHOLDER, ":name :id @:key %1 $(date) {{name}} <name> </name> {n,plural,one{#}other{##}} %@"),
+        (SpanKind.PLACEHOLDER, "%0:s %12:-5.2f %1% %|2$d|"),
+        (SpanKind.ENTITY, "&lt;b&gt; &lt;/b&gt; &lt;br/&gt;"),
+        (SpanKind.PLACEHOLDER, ":name :n :id @:key %1 $(date) {{name}} <name> </name> {n,plural,one{#}other{##}} %@"),
         (SpanKind.CODE, r"`x` ``x`` `a=b;` \alpha{x} \d+ [a-z]+ $x^2$ \u00e9"),
         (SpanKind.ENTITY, "&amp; &#10; &#xa;"),
         (
@@ -61,7 +65,8 @@ def test_each_notation_is_found_wherever_it_stands(span: str, frame: str) -> Non
         (SpanKind.NAME, "@name #topic #Größe owner/name#12"),
         (
             SpanKind.IDENTIFIER,
-            "--force max_length X200 AB-1234 mp3 4K v2 1.2.3-rc1 INV-2024-001 C++ .NET x² a::b() 1e-9 a=b x==1.2 10^6",
+            "--force max_length X200 AB-1234 mp3 4K v2 1.2.3-rc1 INV-2024-001 C++ .NET x² a::b() 1e-9 a=b x==1.2 10^6 "
+            "3.5×10 4×3×2",
         ),
         (SpanKind.SYMBOL, ":) ;-) 🎉 👩‍💻 🇩🇪 ❤️ 1️⃣"),
     ],
@@ -89,6 +94,7 @@ def test_each_kind_of_span_is_found(kind: SpanKind, samples: str) -> None:
         "१९९० में ५० प्रतिशत लोग यहाँ थे। क्या?",
         "ราคา 1,000 บาท ฯลฯ ๕๐% 840 กม./ชม.",
         "Fiyatlar %17 arttı, %5'i kaldı; 1.250.000 kişi, 4.294.967.295; 10.30.15; 1.2.24, 2024-05-03; word(s), (?!)",
+        "Juan -y María- vino. -A pie? -I, 0=no, 1=sí; 3x5, 10 m/s², 5 N·m², “x”-e, ``so'' `to' be, a 100 %ige",
     ],
 )
 def test_words_numbers_dates_and_signs_are_not_spans(text: str) -> None:
@@ -116,8 +122,14 @@ def test_a_span_with_an_unknown_character_is_not_read() -> None:
     assert [each.kind for each in find_spans("see {имя} or {name}", LATIN)] == [SpanKind.UNKNOWN, SpanKind.PLACEHOLDER]
 
 
+@pytest.mark.parametrize("span", ["AB-12", "UTF-8", "5G", "978-3-16-148410-0", "pt-BR", "v1.2", "H2O"])
+def test_a_word_that_a_hyphen_joins_to_a_span_is_not_part_of_it(span: str) -> None:
+    for text in (f"a {span}-Datei", f"ב-{span} ו", f"a {span}..."):
+        assert _found(text) == [span]
+
+
 def test_the_other_half_of_a_compound_is_not_part_of_a_span() -> None:
-    for word in ("@media-Regel", "#IoT-Gerät", "4x4-es", "::before-Element", "2.4.1-es", "v1.2-ben"):
+    for word in ("@media-Regel", "#IoT-Gerät", "mp3-es", "::before-Element", "2.4.1-es", "v1.2-ben"):
         assert _found(f"a {word} b") == [word.partition("-")[0]]
 
 

@@ -61,14 +61,12 @@ def _words(text: str) -> str:
 
 @pytest.mark.parametrize("first", sorted({language[:1] for language in LANGUAGES}))
 def test_nothing_is_lost_into_and_from_any_language(first: str) -> None:
-    for number, language in enumerate(LANGUAGES):
+    for language in LANGUAGES:
         if language.startswith(first):
-            # Every text meets half of the languages as their source and half of them as their target.
-            halves = TEXTS[number % 2 :: 2], TEXTS[1 - number % 2 :: 2]
-            for texts, pair in zip(halves, ((language, "en"), ("en", language)), strict=True):
-                some = texts[:2] if _REGION.fullmatch(language) else texts
-                found = _translated(some, *pair)
-                assert list(map(_words, found)) == list(map(_words, some)), pair
+            texts = TEXTS[:3] if _REGION.fullmatch(language) else TEXTS
+            for pair in ((language, "en"), ("en", language)):
+                found = _translated(texts, *pair)
+                assert list(map(_words, found)) == list(map(_words, texts)), pair
 
 
 @pytest.mark.parametrize("language", ["zh", "ja", "mt", "ceb", "deu_Latn", "zho_Hans", "pt-BR", "x-klingon"])

@@ -3,8 +3,12 @@
 import asyncio
 import re
 from collections.abc import Sequence
+from functools import cache
+from html import escape
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from server.interface.decoding_options import DecodingOptions
 from server.translation.limits import TranslationLimits
@@ -41,6 +45,38 @@ def test_tags_around_short_sentences_are_kept_at_any_depth(pipeline: Pipeline, f
         found = _translated(pipeline, text, format_)
         assert sorted(_TAG.findall(found)) == sorted(_TAG.findall(text))
         assert found.count("{x}") == text.count("{x}")
+
+
+_ANYTHING = st.text(
+    st.one_of(
+        st.sampled_from("\ufffc\x1f\x00\u2028\u200f\u202e\u00ad\ufeff\ud800 \n\t{}<>&`*_[]()|\\%$#@:/.'\"-0aB字กא"),
+        st.characters(),
+    ),
+    max_size=40,
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(_ANYTHING, st.sampled_from(["text", "html"]), st.sampled_from(sorted(HOSTILE)))
+def test_any_characters_come_back_from_a_model_that_copies_and_none_is_an_error(
+    text: str, format_: TextFormat, rule: str
+) -> None:
+    source = text if format_ == "text" else f"<p>{escape(text)}</p>"
+    found = _translated(COPYING, source, format_)
+    assert list(filter(str.isalnum, found)) == list(filter(str.isalnum, source))
+    assert found.count("\ufffc") == source.count("\ufffc")
+    _translated(_pipeline(rule), source, format_)
+
+
+def test_a_model_may_write_the_characters_that_mean_something_in_a_unit() -> None:
+    model = Pipeline(RuleEngine(COPYING.bundle, lambda text: f"\ufffc{text}\x1f"), TranslationLimits())
+    for text in ("The dog is.", "The dog is. The {x} is.", "<b>The</b> dog"):
+        assert "".join(_translated(model, text, "html").split()).strip("\ufffc\x1f").count("{x}") == text.count("{x}")
+
+
+@cache
+def _pipeline(rule: str) -> Pipeline:
+    return Pipeline(RuleEngine(COPYING.bundle, HOSTILE[rule]), TranslationLimits())
 
 
 @pytest.mark.parametrize("format_", ["text", "html"])

@@ -106,7 +106,7 @@ def _visible(text: str) -> str:
         ("Take {a}{b} home.", ["{a}{b}"]),
         ("Take {a}-{b}/{c} home.", ["{a}", "{b}", "{c}"]),
         ("Is it {name}'s dog?", ["{name}"]),
-        ("Wait %dms or %d-%d days.", ["%dms"]),
+        ("Wait %dms or %d-%d days.", ["%d-%d"]),
         ("Call me at a@b.org!", ["a@b.org"]),
         ("Where is {name}?", ["{name}"]),
         ("{name} is here. {other} is not.", ["{name}", "{other}"]),
@@ -119,6 +119,12 @@ def _visible(text: str) -> str:
         ("Take \"%s\" and '{x}' and „$y“.", ["%s", "{x}", "$y"]),
         ("- {a}: the dog\n- {b}: the cat", ["{a}", "{b}"]),
         ("Press <Enter> or <Ctrl+C>.", ["<Enter>"]),
+        ("The `%s' and `%u' of it is %lih %%%c.", ["%s", "%u", "%li", "%%%c"]),
+        ("Use ``a `b` c`` and `x`s.", ["``a `b` c``", "`x`"]),
+        (
+            "The [b]dog[/b] is [url=https://a.org/x]the [i]cat[/i][/url].",
+            ["[b]", "[/b]", "[url=https://a.org/x]", "[/i]"],
+        ),
         ("The same {x} and {x} and {x}.", []),
     ],
 )

@@ -159,6 +159,38 @@ def _check(catalogue: bytes, folder: Path) -> None:
     assert compiled.returncode == 0, compiled.stderr
 
 
+FLAGGED = [
+    ("c", "the boat %s has %lu rooms of %5.1f%%"),
+    ("objc", "the boat %@ is old"), ("python", "the boat %(name)s is old"),
+    ("python-brace", "the boat {name!r} has {0.x[1]} rooms"), ("java", "the boat {0} has {1,number,integer} rooms"),
+    ("java-printf", "the boat %1$s has %2$,d rooms"), ("csharp", "the boat {0} has {1,10:N2} rooms"),
+    ("javascript", "the boat %s has %d rooms"),
+    ("scheme", "the boat ~a is old"), ("lisp", "the boat ~A has ~D rooms~%"),
+    ("elisp", "the boat %s is old"), ("rust", "the boat {name} has {0} rooms"), ("go", "the boat %v has %[2]d rooms"),
+    ("ruby", "the boat %<name>s has %{n} rooms"), ("object-pascal", "the boat %0:s has %1:d rooms"),
+    ("boost", "the boat %1% has %|2$d| rooms"), ("gcc-internal", "the boat %qT has %<rooms%>"),
+    ("qt", "the boat %1 has %L2 rooms"), ("smalltalk", "the boat %1 is old"), ("perl-brace", "the boat {name} is old"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("flag", "text"), FLAGGED)
+def test_a_translation_has_the_directives_of_every_format_or_is_not_written(
+    flag: str, text: str, tmp_path: Path
+) -> None:
+    entry = f'{HEADER}\n#, {flag}-format\nmsgid "{text}"\nmsgstr ""\n'
+
+    async def german(texts: Sequence[str]) -> list[str]:
+        return [each.replace("the boat", "das Boot") for each in texts]
+
+    async def without_last(texts: Sequence[str]) -> list[str]:
+        return [re.sub(r"[%{~][^%{~]*$", "alt", each) for each in texts]
+
+    filled = translated(entry.encode(), ".po", Translate(german))
+    assert "das Boot" in filled.decode()
+    _check(filled, tmp_path)
+    assert translated(entry.encode(), ".po", Translate(without_last)).decode() == entry
+
+
 HEADER = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
 PLURAL = '#, c-format\nmsgid "%s"\nmsgid_plural "%%d boats"\n'
 

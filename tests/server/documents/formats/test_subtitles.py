@@ -278,7 +278,7 @@ def test_everything_but_the_texts_stays(text: str) -> None:
 
 def test_cues_are_those_that_another_reader_finds() -> None:
     chance = random.Random(1)
-    lines = ["", "Good", "- morning", "<i>x</i>", "a 7", "7", "00:01 b"]
+    lines = ["", "Good", "- morning", "<i>X</i>", "A 7", "7", "00:01 B"]
     for _ in range(200):
         contents = [chance.choices(lines, k=chance.randrange(4)) for _ in range(5)]
         text = "".join(

@@ -14,7 +14,7 @@ from server.documents.markup.items import Item, Unit, find_units
 from server.documents.rewriting import Translate
 from server.interface.errors import InvalidDocument
 from server.text.readers.units import DIVIDER
-from tests.server.documents.documents import SAME, translated
+from tests.server.documents.documents import LOUD, SAME, translated
 
 _MARKUP = CueMarkup(re.compile(r"(</?(?:[bi]|v [^>]*)>|<[0-9:.]+>|\{[^}]*\})"))
 _ENTITIES = CueMarkup(re.compile(r"(<b>)"), html.unescape, partial(html.escape, quote=False))
@@ -55,6 +55,7 @@ def test_lines_of_one_sentence_are_one_text() -> None:
         "<i>Gone.</i>",
         "but I was--",
         "♪ la la ♪",
+        "¶ la la ¶",
     ],
 )
 def test_a_line_that_ends_a_sentence_is_a_text_of_its_own(line: str) -> None:
@@ -66,7 +67,7 @@ def test_a_line_that_ends_a_sentence_is_a_text_of_its_own(line: str) -> None:
     [
         "JOHN: stay", "Dr. Ada Lovelace: stay", "MAN #2 (on phone): stay", "汤姆：留下", "- stay", "–stay", ">> stay",
         "(door slams)", "[music]", "♪ stay with me", "# stay with me", "<i>- stay</i>", "<v John>stay", "（笑）",
-        "* laughs *", "• stay",
+        "* laughs *", "• stay", "−stay",
     ],
 )  # fmt: skip
 def test_a_line_that_begins_with_a_speaker_or_a_sound_is_a_text_of_its_own(line: str) -> None:
@@ -101,6 +102,8 @@ def test_a_line_may_begin_with_any_word_that_is_no_mark_of_a_speaker() -> None:
 def test_what_stands_alone_in_a_line_does_not_join_the_next() -> None:
     assert _sentences("(sighs)\nwhat now") == ["(sighs)", "what now"]
     assert _sentences("JOHN:\nwhat now") == ["JOHN:", "what now"]
+    assert _sentences("1. we go\n2. you stay") == ["1. we go", "2. you stay"]
+    assert _sentences("we are\n2. you stay") == ["we are/2. you stay"]
     assert _sentences("it is late. we\ngo home. you\nstay") == ["it is late. we/go home. you/stay"]
     assert _sentences("we go home.\nYou stay\nhere") == ["we go home.", "You stay/here"]
 
@@ -300,7 +303,7 @@ def _texts(*cues: tuple[str, str], options: FormatOptions | None = None) -> list
         return list(texts)
 
     source = "".join(f"{number}\n{times}\n{text}\n\n" for number, (times, text) in enumerate(cues, start=1))
-    translated(source.encode(), ".srt", Translate(record), options=options or FormatOptions())
+    translated(source.encode(), ".srt", Translate(record, record), options=options or FormatOptions())
     return sent
 
 
@@ -343,6 +346,32 @@ def test_captions_without_marks_at_the_ends_of_sentences_are_joined_before_small
     texts = ["We went", "Tom came", "home and", "all"]
     times = [f"00:00:{second:02d},000 --> 00:00:{second + 1:02d},000" for second in range(4)]
     assert _texts(*zip(times, texts, strict=True)) == ["We went", "Tom came |home and |all"]
+
+
+CAPTION_TIMES = [f"00:00:{second:02d},000 --> 00:00:{second + 1:02d},000" for second in range(0, 40, 2)]
+
+
+@pytest.mark.parametrize(
+    ("captions", "sent"),
+    [
+        (["We went", "We went\nto see Tom", "to see Tom\nand me."], ["We went |to see Tom |and me."]),
+        (["Oh\nWe went", "We went\nhome early.", "home early.\nGood."], ["Oh", "We went |home early.", "Good."]),
+        (["We\nwent", "We\nwent\nhome.", "We\nwent\nhome.\nGood."], ["We went |home.", "Good."]),
+        (["We went", "We went", "home."], ["We went |home."]),
+        (["I <i>see</i>", "I see\nit."], ['I <span id="1">see</span> |it.']),
+        (["We\nwent", "We\ncame."], ["We went |We came."]),
+    ],
+)
+def test_a_line_that_rolls_up_is_translated_once(captions: list[str], sent: list[str]) -> None:
+    cues = [*zip(CAPTION_TIMES, [*captions, "Done."], strict=False)]
+    assert _texts(*cues) == [*sent, "Done."]
+
+
+def test_a_line_that_rolls_up_has_the_same_translation_in_both_captions() -> None:
+    captions = ["<i>We went</i>", "We went\n<i>to</i> see Tom", "to see Tom\n\u200b\n"]
+    source = "".join(f"{times}\n{text}\n\n" for times, text in zip(CAPTION_TIMES, captions, strict=False))
+    done = translated(source.encode(), ".srt", LOUD).decode()
+    assert done == re.sub("We went|to|see Tom", lambda found: found[0].upper(), source)
 
 
 def test_captions_are_not_joined_if_the_client_does_not_want_it() -> None:

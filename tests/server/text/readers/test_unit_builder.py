@@ -86,7 +86,7 @@ def test_elements_of_a_sentence_are_protected() -> None:
 @pytest.mark.parametrize(("raw", "kind"), [("`x`", SpanKind.CODE), ("`ж`", SpanKind.UNKNOWN)])
 def test_code_is_read_unless_the_model_lacks_a_character(raw: str, kind: SpanKind) -> None:
     builder = UnitBuilder(_ASCII)
-    builder.code(raw)
+    builder.text(raw, raw)
     assert builder.build().protected == (ProtectedSpan(0, 3, raw, kind, kind is SpanKind.CODE),)
 
 
@@ -152,6 +152,30 @@ def test_a_variable_with_an_index_is_one_span(before: str, content: str, behind:
     found = [(unit.text[each.start : each.end], each.output) for each in unit.protected]
     assert found == ([] if span is None else [(span, f"{span.removesuffix(content)}<sub>{content}</sub>")])
     assert len(unit.tags) == (span is None)
+
+
+@pytest.mark.parametrize("name", ["sup", "sub"])
+@pytest.mark.parametrize(
+    ("before", "content", "behind", "span"),
+    [
+        ("the value of x", "2", " is", "x2"),
+        ("2", "10", " of it", None),
+        ("10 m", "2", " of it", None),
+        ("α", "-1", ", that", "α-1"),
+        ("the tea", "2", " is", None),
+    ],
+)
+def test_a_variable_with_an_exponent_is_one_span(
+    before: str, content: str, behind: str, span: str | None, name: str
+) -> None:
+    unit = _built(before, f"<{name}>", content, f"</{name}>", behind, unknown=_ALL)
+    found = [(unit.text[each.start : each.end], each.output) for each in unit.protected]
+    assert found == ([] if span is None else [(span, f"{before[-1]}<{name}>{content}</{name}>")])
+
+
+def test_a_mark_in_an_element_that_a_span_fills_stays_in_it() -> None:
+    unit = _built("<b>", "{a}", "!m", "</b>", "<i>", "!n", "{b}", "</i>", " c")
+    assert [each.output for each in unit.protected] == ["<b>{a}!m</b>", "<i>!n{b}</i>"]
 
 
 @given(st.data())

@@ -1,10 +1,15 @@
 from collections.abc import Callable
+from datetime import date
+from typing import Literal
 
 import pytest
 import sentencex
+from babel.dates import format_date
+from babel.localedata import locale_identifiers
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from server.text.language_identifier import load_identifier
 from server.text.segmentation.sentences import Segment, join, longest_piece, split
 from tests.linear_time import assert_linear_time
 
@@ -199,3 +204,12 @@ def test_a_piece_ends_at_a_clause_a_conjunction_a_space_or_a_grapheme(text: str,
 
 def test_a_piece_has_a_character_though_nothing_fits() -> None:
     assert longest_piece("abc", lambda _: False, "en") == 1
+
+
+@pytest.mark.parametrize("style", ["short", "medium", "long", "full"])
+def test_a_date_does_not_end_a_sentence_in_any_language(style: Literal["short", "medium", "long", "full"]) -> None:
+    days = date(2021, 5, 13), date(2024, 11, 3), date(1999, 9, 30), date(2010, 1, 1)
+    for language in set(load_identifier().labels).intersection(locale_identifiers()):
+        for day in days:
+            text = f"Ab {format_date(day, style, locale=language)} cd ef."
+            assert [each.text for each in split(text, language, lambda _: True)] == [text], language
