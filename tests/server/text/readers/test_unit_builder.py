@@ -1,3 +1,4 @@
+import itertools
 import re
 
 import pytest
@@ -110,15 +111,14 @@ def test_white_space_is_collapsed_as_html_does() -> None:
     assert builder.build().text == other
 
 
-@pytest.mark.parametrize("behind", [".", " is", ", or", ""])
-@pytest.mark.parametrize("mark", ["1", "23", "[4]", "(5)", "*", "†", "**", "a", "[b]"])
 @pytest.mark.parametrize("word", ["Water", "old house", "„Wort“", "here.", "слово", "12"])
-def test_a_raised_mark_behind_a_word_is_not_read(word: str, mark: str, behind: str) -> None:
-    if any(map(str.isalpha, mark)) and not word[-1].isalpha():
-        return
-    unit = _built(word, "<sup>", mark, "</sup>", *([behind] if behind else []), unknown=_ALL)
-    assert unit.text == word + behind
-    assert [(tag.start, tag.end, tag.opening) for tag in unit.tags] == [(len(word), len(word), f"<sup>{mark}</sup>")]
+def test_a_raised_mark_behind_a_word_is_not_read(word: str) -> None:
+    marks = ["1", "23", "[4]", "(5)", "*", "†", "**", *(["a", "[b]"] if word[-1].isalpha() else [])]
+    for mark, behind in itertools.product(marks, [".", " is", ", or", ""]):
+        unit = _built(word, "<sup>", mark, "</sup>", *([behind] if behind else []), unknown=_ALL)
+        assert unit.text == word + behind
+        tags = [(tag.start, tag.end, tag.opening) for tag in unit.tags]
+        assert tags == [(len(word), len(word), f"<sup>{mark}</sup>")]
 
 
 @pytest.mark.parametrize(
