@@ -35,8 +35,8 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
         if "export.graphs.tracing" in sys.modules:
             _build_the_table_of_operators_once()
-        # pytest adds its handlers to each logger that does not propagate. With any, PyTorch describes each of its steps
-        # with a stack trace: half of the time of an export.
+        # pytest adds its handlers to each logger that does not propagate. With any, PyTorch records every step of an
+        # export with its stack, and a test that fails shows thousands of them.
         logging.getLogger("torch.__trace").propagate = True
 
 
