@@ -19,7 +19,7 @@ from tests.linear_time import assert_linear_time
 from tests.server.text.identity import LETTERS, Identity
 
 UNKNOWN = UnknownCharacters(map(chr, range(0x250)))
-_LENGTH = 16_000
+_LENGTH = 8_000
 _SIGNS = r"""a 1
 1, 1.1 1'000 -1 € 1° > # | ` * [[ ( { } < @ : ; ~ \ / . a. a-b a_ a.py __a --a /a a/ v1. #a. @a- $a \n %d
 %0 %a %( {} {{ {a{} ${ $t( <a <a> <0 </ &a &# ``a` *a **a _a [a]( ![ www. www.( www.) http:// www.a(b a@ a@b. :a :a: ##A
