@@ -85,7 +85,10 @@ _END_OR_COMPOUND = rf"(?![{_LATIN}/]|-(?!\p{{Lu}}\p{{Ll}}))"  # or the other hal
 # In front of a span: no full stop but that of an ellipsis, and no hyphen but that behind a word of another script.
 _NO_STOP = r"(?<!(?<!\.\.)\.)"
 _NO_HYPHEN = rf"(?<![{_LATIN}-]-)"
+_FREE = rf"{_START}{_NO_STOP}{_NO_HYPHEN}"
 _OPENED = rf"(?<![^\s(\[\"'“„«—–…{_UNSPACED}])"  # a blank or an opening mark
+# In front of the digits of a version.
+_VERSION = rf"(?:(?<![{_LATIN}~^])[~^]|(?<![{_LATIN}<>=!])[<>=!]=)?+(?<![{_LATIN},]){_NO_STOP}"
 # Behind a version; not an ending, as agglutinative languages put behind a hyphen.
 _RELEASE = r"[-+](?=[a-z]*+\.?\d|alpha|beta|rc|dev|pre|SNAPSHOT)[A-Za-z\d]++(?:\.[A-Za-z\d]++)*+"
 # A chunk between blanks: with brackets in pairs, and without punctuation at its end.
@@ -95,9 +98,9 @@ _CHUNK = rf"(?:\({_IN_BRACKETS}\)|\[[^{_OUTSIDE}\[\]]*+\]|{_IN_CHUNK})++"
 # A hyphen inside a name; behind one, a word with a capital is the other half of a compound: `@media-Regel`.
 _HYPHEN = r"-(?!\p{Lu}\p{Ll})"
 
-# The kinds with their patterns, and what a text has if one of a row may match: any of some strings, or a short pattern.
-# Of matches at one position the first row counts.
-_PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
+# The kinds with their patterns, one for each form, and what a text has if one of a row may match: any of some strings,
+# or a short pattern. Of matches at one position the first counts.
+_PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str | tuple[str, ...]]] = (
     # `code` ``a `b` c`` `role`_; not `two' `quotations'
     (
         SpanKind.CODE,
@@ -108,11 +111,11 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
     (
         SpanKind.ADDRESS,
         ":// www. mailto: tel: sms: urn: data: arn: doi: magnet: javascript:",
-        # Between blanks, letters of all scripts belong to it; not the particles of Korean.
-        rf"(?<![^\s(\[\"'“„«])[a-z][a-z\d+.-]{{1,15}}+://(?=[^\s<>\"]{{0,500}}?[{_UNSPACED}])"
-        rf"[^\s\ufffc<>\"“”„«»\p{{Hangul}}\u3000-\u303f\uff00-\uffef]{{1,500}}(?<![.,;:!?)\]}}'’…])(?=[.,;:!?)\]'’…]*+(?:\s|$))"
-        rf"|{_START}(?:[a-z][a-z\d+.-]{{1,15}}+://(?!-)|www\.|(?:mailto|urn|arn|javascript|magnet):|(?:tel|sms):(?=[+\d])"
-        rf"|data:(?=\w++/)|doi:(?=\d)){_ADDRESS}",
+        (
+            # Between blanks, letters of all scripts belong to it; not the particles of Korean.
+            rf"(?<![^\s(\[\"'“„«])[a-z][a-z\d+.-]{{1,15}}+://(?=[^\s<>\"]{{0,500}}?[{_UNSPACED}])[^\s\ufffc<>\"“”„«»\p{{Hangul}}\u3000-\u303f\uff00-\uffef]{{1,500}}(?<![.,;:!?)\]}}'’…])(?=[.,;:!?)\]'’…]*+(?:\s|$))",
+            rf"{_START}(?:[a-z][a-z\d+.-]{{1,15}}+://(?!-)|www\.|(?:mailto|urn|arn|javascript|magnet):|(?:tel|sms):(?=[+\d])|data:(?=\w++/)|doi:(?=\d)){_ADDRESS}",
+        ),
     ),
     # me@example.org git@example.org:a/b.git
     (
@@ -125,47 +128,63 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
     (
         SpanKind.ADDRESS,
         re.compile(r"\.\d|:[\da-fA-F:]|-[\da-fA-F]{2}-"),
-        rf"{_START}{_NO_STOP}(?:{_OCTET}\.){{3}}{_OCTET}(?::\d{{1,5}}|/\d{{1,2}})?(?![{_LATIN}]|\.\d)"
-        rf"|(?<![{_LATIN}:]){_NO_STOP}\[?(?=[a-fA-F:]{{0,40}}\d)(?=[\da-fA-F:]{{0,40}}::[\da-fA-F]|[\da-fA-F:]{{1,40}}::|(?:[\da-fA-F]{{1,4}}:){{7}})(?:[\da-fA-F]{{0,4}}:){{2,7}}[\da-fA-F]{{0,4}}(?<!:::|[^:]:)"
-        rf"(?:%\w++)?+(?:\](?::\d{{1,5}})?+|/\d{{1,3}})?+(?!:?[{_LATIN}]|::)"
-        rf"|{_START}(?:[\da-fA-F]{{2}}[:-]){{5}}[\da-fA-F]{{2}}{_END}|{_START}localhost(?::\d{{1,5}})?+(?:/(?:{_ADDRESS})?)?{_END}"
-        rf"|{_START}{_NO_STOP}10\.\d{{4,9}}/{_ADDRESS}",
+        (
+            rf"{_START}{_NO_STOP}(?:{_OCTET}\.){{3}}{_OCTET}(?::\d{{1,5}}|/\d{{1,2}})?(?![{_LATIN}]|\.\d)",
+            rf"(?<![{_LATIN}:]){_NO_STOP}\[?(?=[a-fA-F:]{{0,40}}\d)(?=[\da-fA-F:]{{0,40}}::[\da-fA-F]|[\da-fA-F:]{{1,40}}::|(?:[\da-fA-F]{{1,4}}:){{7}})(?:[\da-fA-F]{{0,4}}:){{2,7}}[\da-fA-F]{{0,4}}(?<!:::|[^:]:)(?:%\w++)?+(?:\](?::\d{{1,5}})?+|/\d{{1,3}})?+(?!:?[{_LATIN}]|::)",
+            rf"{_START}(?:[\da-fA-F]{{2}}[:-]){{5}}[\da-fA-F]{{2}}{_END}",
+            rf"{_START}localhost(?::\d{{1,5}})?+(?:/(?:{_ADDRESS})?)?{_END}",
+            rf"{_START}{_NO_STOP}10\.\d{{4,9}}/{_ADDRESS}",
+        ),
     ),
     # --verbose --out=x -v, and what has a sign inside that no word has: PATH=x a==1.2 a>=b a::b 10^6
     (
         SpanKind.IDENTIFIER,
         re.compile(r"--|=\S|::|\^\S|-(?<=[\s(\[\"'“„«]-)[A-Za-z]\b"),
-        rf"(?<![{_LATIN}-])--[a-z][{_LATIN}-]*+(?!=)"
-        # Not the dash of a dialogue or of an insertion, nor an ending behind a quotation mark.
-        rf"|(?<=[^.!?:…»”\"']\s|[(\[“„«]|(?<!\S)[\"'])-[A-Za-z](?:/[{_LATIN}./-]*[{_LATIN}])?+(?![{_LATIN}-]|[^\n]{{0,200}}?[\p{{L}}\d]-(?![\w-]))"
-        rf"|{_OPENED}(?=(?:{_IN_CHUNK}|[(\[])*?[{_LATIN})\]](?:[=!<>~]?=|\^|::)[{_LATIN}(\[~/.-])"
-        rf"(?![\[({{$@:']|[-+]?\d++=\p{{L}}){_CHUNK}",
+        (
+            rf"(?<![{_LATIN}-])--[a-z][{_LATIN}-]*+(?!=)",
+            # Not the dash of a dialogue or of an insertion, nor an ending behind a quotation mark.
+            rf"(?<=[^.!?:…»”\"']\s|[(\[“„«]|(?<!\S)[\"'])-[A-Za-z](?:/[{_LATIN}./-]*[{_LATIN}])?+(?![{_LATIN}-]|[^\n]{{0,200}}?[\p{{L}}\d]-(?![\w-]))",
+            rf"{_OPENED}(?=(?:{_IN_CHUNK}|[(\[])*?[{_LATIN})\]](?:[=!<>~]?=|\^|::)[{_LATIN}(\[~/.-])(?![\[({{$@:']|[-+]?\d++=\p{{L}}){_CHUNK}",
+        ),
     ),
     # \\server\share $HOME/bin %APPDATA%\x C:\temp D:/a
     (
         SpanKind.PATH,
         "/ \\",
-        rf"(?<![{_LATIN}\\])\\\\[\w.$-]++(?:\\[\w.$@~+-]++)++\\?"
-        rf"|(?<![{_LATIN}$%])(?:\$[A-Z_]++|\$\{{[A-Z_]++\}}|%[A-Z_]++%)(?:[/\\][{_LATIN}.~+-]*[{_LATIN}~+-])++[/\\]?"
-        # A name of a folder may have blanks: C:\Program Files (x86)\app
-        rf"|{_START}[A-Za-z]:(?:\\(?:[\w$@~+.-]++(?: [\w().-]++){{0,3}}+\\)*+(?:{_NAME}(?:\.{_NAME})*+)?+"
-        rf"|/(?:{_NAME}|[/.](?={_NAME}))*+)",
+        (
+            rf"(?<![{_LATIN}\\])\\\\[\w.$-]++(?:\\[\w.$@~+-]++)++\\?",
+            rf"(?<![{_LATIN}$%])(?:\$[A-Z_]++|\$\{{[A-Z_]++\}}|%[A-Z_]++%)(?:[/\\][{_LATIN}.~+-]*[{_LATIN}~+-])++[/\\]?",
+            # A name of a folder may have blanks: C:\Program Files (x86)\app
+            rf"{_START}[A-Za-z]:(?:\\(?:[\w$@~+.-]++(?: [\w().-]++){{0,3}}+\\)*+(?:{_NAME}(?:\.{_NAME})*+)?+"
+            rf"|/(?:{_NAME}|[/.](?={_NAME}))*+)",
+        ),
     ),
     # \d+ \frac{1}{2} \(x\) [a-z]+ (?:a|b) $x^2$ \u00e9: regular expressions, formulas, escapes
     (
         SpanKind.CODE,
         "\\ $ (? [a-z [A-Z [0-9 [^",
-        rf"\\\([^\n]{{1,200}}?\\\)|\\\([\w.]++\)|\\\[[^\n]{{1,200}}?\\\]|\\u[\da-fA-F]{{4}}|\\x[\da-fA-F]{{2}}"
-        rf"|(?<![{_LATIN}$])(?P<fence>\$\$?)(?=[^$\n]*[\\^_{{=])[^$\s](?:[^$\n]{{0,200}}[^$\s])?(?P=fence)(?![{_LATIN}$])"
-        rf"|{_OPENED}(?!\([^?]|')(?=[^{_OUTSIDE}—…]{{0,200}}?(?:\\(?:[A-Za-z]++[{{(\[]|(?![nrtux])[A-Za-z]|\d)"
-        rf"|\(\?(?:[:=!<][^\s)]|[a-z]++[:)])|\[\^?(?:a-z|A-Z|0-9))){_CHUNK}",
+        (
+            r"\\\([^\n]{1,200}?\\\)",
+            r"\\\([\w.]++\)",
+            r"\\\[[^\n]{1,200}?\\\]",
+            r"\\u[\da-fA-F]{4}",
+            r"\\x[\da-fA-F]{2}",
+            rf"(?<![{_LATIN}$])(?P<fence>\$\$?)(?=[^$\n]*[\\^_{{=])[^$\s](?:[^$\n]{{0,200}}[^$\s])?(?P=fence)(?![{_LATIN}$])",
+            rf"{_OPENED}(?!\([^?]|')(?=[^{_OUTSIDE}—…]{{0,200}}?(?:\\(?:[A-Za-z]++[{{(\[]|(?![nrtux])[A-Za-z]|\d)|\(\?(?:[:=!<][^\s)]|[a-z]++[:)])|\[\^?(?:a-z|A-Z|0-9))){_CHUNK}",
+        ),
     ),
     # <%= x %> <?= $x ?> [% x %] *|NAME|* <!-- x -->
     (
         SpanKind.PLACEHOLDER,
         "<% <? <! [% *|",
-        r"<%[^\n]{0,500}?%>|<\?[^\n]{0,500}?\?>|<!--[^\n]{0,500}?-->|<!\[CDATA\[[^\n]{0,500}?\]\]>"
-        r"|\[%[^\n]{0,500}?%\]|\*\|[\w:.-]{1,80}+\|\*",
+        (
+            r"<%[^\n]{0,500}?%>",
+            r"<\?[^\n]{0,500}?\?>",
+            r"<!--[^\n]{0,500}?-->",
+            r"<!\[CDATA\[[^\n]{0,500}?\]\]>",
+            r"\[%[^\n]{0,500}?%\]",
+            r"\*\|[\w:.-]{1,80}+\|\*",
+        ),
     ),
     # $t(key) $(date)
     (SpanKind.PLACEHOLDER, "$", rf"(?<![{_LATIN}$])\$\w{{0,30}}+\((?:[^()\n]|\([^()\n]*+\))*+\)"),
@@ -175,29 +194,41 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
     (
         SpanKind.PLACEHOLDER,
         "## __ %% @@ $$ !! ~~ ** == ^^ :: <<",
-        rf"(?P<fence>##|__|%%|@@|\$\$|::)[A-Za-z][\w.-]{{0,80}}?(?P=fence){_END_OR_S}|<<[A-Za-z][\w.:-]{{0,60}}+>>"
-        rf"|(?P<fence>!!|~~|\*\*|==|\^\^)[A-Z][A-Z\d_.-]*(?P=fence){_END_OR_S}",
+        (
+            rf"(?P<fence>##|__|%%|@@|\$\$|::)[A-Za-z][\w.-]{{0,80}}?(?P=fence){_END_OR_S}",
+            r"<<[A-Za-z][\w.:-]{0,60}+>>",
+            rf"(?P<fence>!!|~~|\*\*|==|\^\^)[A-Z][A-Z\d_.-]*(?P=fence){_END_OR_S}",
+        ),
     ),
     # Fences of one: %NAME% $NAME$ ~name~ @NAME@ ⟦name⟧ [first_name] [[name]]
     (
         SpanKind.PLACEHOLDER,
         "% $ @ # ! ~ ^ [ ⟦ ⟨",
-        rf"(?<![{_LATIN}%])%(?:[A-Z][A-Z\d_.-]+%(?=s{_END})|[A-Za-z][\w.-]*%(?![{_LATIN}%]))|(?<![{_LATIN}$~^@])(?P<mark>[$~^@])[A-Za-z_][\w.-]*(?P=mark)(?![{_LATIN}])"
-        rf"|(?<![{_LATIN}@#!])(?P<mark>[#!])[A-Z][A-Z\d_.-]+(?P=mark){_END_OR_S}|\[\[[^\[\]\n]{{1,200}}+\]\]|\[\^[^\[\]\s]{{1,60}}+\]"
-        r"|\[[A-Za-z][A-Za-z\d]*+_\w*+\]|⟦[\w.:/-]{1,80}+⟧|⟨[\w.:/-]{1,80}+⟩",
+        (
+            rf"(?<![{_LATIN}%])%(?:[A-Z][A-Z\d_.-]+%(?=s{_END})|[A-Za-z][\w.-]*%(?![{_LATIN}%]))",
+            rf"(?<![{_LATIN}$~^@])(?P<mark>[$~^@])[A-Za-z_][\w.-]*(?P=mark)(?![{_LATIN}])",
+            rf"(?<![{_LATIN}@#!])(?P<mark>[#!])[A-Z][A-Z\d_.-]+(?P=mark){_END_OR_S}",
+            r"\[\[[^\[\]\n]{1,200}+\]\]",
+            r"\[\^[^\[\]\s]{1,60}+\]",
+            r"\[[A-Za-z][A-Za-z\d]*+_\w*+\]",
+            r"⟦[\w.:/-]{1,80}+⟧",
+            r"⟨[\w.:/-]{1,80}+⟩",
+        ),
     ),
     # %s %1$s %(name)s %<name>d %0:s %1% %|1$s| %.2f %'d %[1]d %d%% %1 %L1 %Y-%m; not 100%ige, nor %17 without a %1:
     # some languages write the sign in front
     (
         SpanKind.PLACEHOLDER,
         "%",
-        rf"%(?:\([\w.]++\)|<\w++>){_FLAGS}(?:{_CONVERSION}|[a-zA-Z])|%\d{{1,2}}:-?+[\d.]*+[a-z]{_END}"
-        rf"|(?<![\d%])%(?:\d{{1,2}}%|\|[\w$+.-]{{1,12}}+\|)(?![{_LATIN}%])"
-        rf"|(?<!\d[ \u00a0\u202f]?){_NO_PERCENT}%(?:\d{{1,2}}\$)?+{_FLAGS}{_CONVERSION}"
-        rf"|{_NO_PERCENT}%(?:\d{{1,2}}\$)?+{_FLAGS}(?:{_CONVERSION}|[A-Za-z]){_END}"
-        rf"|(?:(?<![\d.,])\d[\d.,]*+[ \u00a0\u202f]?)?%%"
-        rf"|(?<![{_LATIN}%])%(?:L\d{{1,2}}|1|(?<=%1(?!\d).{{0,300}}%)\d{{1,2}}|\d(?=.{{0,300}}%1(?!\d)))"
-        rf"(?![{_LATIN}%])",
+        (
+            rf"%(?:\([\w.]++\)|<\w++>){_FLAGS}(?:{_CONVERSION}|[a-zA-Z])",
+            rf"%\d{{1,2}}:-?+[\d.]*+[a-z]{_END}",
+            rf"(?<![\d%])%(?:\d{{1,2}}%|\|[\w$+.-]{{1,12}}+\|)(?![{_LATIN}%])",
+            rf"(?<!\d[ \u00a0\u202f]?){_NO_PERCENT}%(?:\d{{1,2}}\$)?+{_FLAGS}{_CONVERSION}",
+            rf"{_NO_PERCENT}%(?:\d{{1,2}}\$)?+{_FLAGS}(?:{_CONVERSION}|[A-Za-z]){_END}",
+            r"(?:(?<![\d.,])\d[\d.,]*+[ \u00a0\u202f]?)?%%",
+            rf"(?<![{_LATIN}%])%(?:L\d{{1,2}}|1|(?<=%1(?!\d).{{0,300}}%)\d{{1,2}}|\d(?=.{{0,300}}%1(?!\d)))(?![{_LATIN}%])",
+        ),
     ),
     # $NAME $user.name
     (
@@ -209,8 +240,10 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
     (
         SpanKind.PLACEHOLDER,
         re.compile(r":[A-Za-z_+-]"),
-        rf"(?<![{_LATIN}@])@(?:\.[a-z]++)?:[\w-]++(?:\.[\w-]++)*+"
-        rf"|(?<![^\s(\[{{\"'“„«—–…{_UNSPACED}])(?:::?[A-Za-z_](?:[a-zA-Z\d_+]|{_HYPHEN})++:?|:[abcf-kmnq-wyz]|:[+-]1:){_END}",
+        (
+            rf"(?<![{_LATIN}@])@(?:\.[a-z]++)?:[\w-]++(?:\.[\w-]++)*+",
+            rf"(?<![^\s(\[{{\"'“„«—–…{_UNSPACED}])(?:::?[A-Za-z_](?:[a-zA-Z\d_+]|{_HYPHEN})++:?|:[abcf-kmnq-wyz]|:[+-]1:){_END}",
+        ),
     ),
     # <name>
     (SpanKind.PLACEHOLDER, "<", r"</?[A-Za-z][\w.:-]{0,60}+/?>"),
@@ -218,54 +251,67 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
     (
         SpanKind.ENTITY,
         "&",
-        r"&lt;/?[A-Za-z][\w.:-]{0,60}+(?:\s(?:[^<>&\n]|&quot;|&\#39;){0,200}+)?+/?&gt;|&(?:#\d{1,7}+|#x[\da-fA-F]{1,6}+|[A-Za-z][A-Za-z\d]{1,31}+);",
+        (
+            r"&lt;/?[A-Za-z][\w.:-]{0,60}+(?:\s(?:[^<>&\n]|&quot;|&\#39;){0,200}+)?+/?&gt;",
+            r"&(?:#\d{1,7}+|#x[\da-fA-F]{1,6}+|[A-Za-z][A-Za-z\d]{1,31}+);",
+        ),
     ),
     # example.com/help
     (
         SpanKind.ADDRESS,
         re.compile(r"\.[a-z]{2,24}[:/]"),
-        rf"(?<![{_LATIN}@/]){_NO_STOP}{_NO_HYPHEN}(?:[\p{{Latin}}\d](?:[\p{{Latin}}\d-]{{0,62}}+)\.){{1,8}}+(?<=\.)(?:{_TOP_LEVEL}(?::\d{{1,5}}+)?/|[a-z]{{2,24}}/(?=\w))(?:{_ADDRESS})?",
+        rf"{_FREE}(?<![@/])(?:[\p{{Latin}}\d](?:[\p{{Latin}}\d-]{{0,62}}+)\.){{1,8}}+(?<=\.)(?:{_TOP_LEVEL}(?::\d{{1,5}}+)?/|[a-z]{{2,24}}/(?=\w))(?:{_ADDRESS})?",
     ),
     # ~/a/b ./a/b /usr/bin src/main/java *.txt text/html
     (
         SpanKind.PATH,
         "/ *.",
-        rf"(?<![{_LATIN}/])(?:~|\.{{1,2}})?(?:/(?:[a-zA-Z\d_@~+-]++|\.(?=\w))++){{2,}}+/?|(?<![{_LATIN}/])(?:~|\.{{1,2}})/(?:[^\W{_UNSPACED}]|[@~+-]|\.(?=\w))++"
-        rf"|(?<![{_LATIN}/])/(?:bin|boot|dev|etc|lib|mnt|opt|proc|sbin|srv|sys|tmp|usr|var)(?![{_LATIN}/])"
-        rf"|(?<![{_LATIN}/]){_NO_STOP}{_NO_HYPHEN}(?=[\w.-]{{0,80}}+[/\w.-]{{0,200}}[A-Za-z])(?:[a-zA-Z\d_.-]{{2,64}}+/){{2,16}}+[a-zA-Z\d_-]{{1,64}}+(?:\.[a-zA-Z\d_-]++)*+/?(?![{_LATIN}/])"
-        rf"|(?<![{_LATIN}/]){_NO_STOP}{_NO_HYPHEN}(?:[a-zA-Z\d_-]{{1,64}}+/){{1,16}}+[a-zA-Z\d_-]{{1,255}}+(?:\.[a-zA-Z\d_-]{{1,64}}+)*?\.(?i:{_EXTENSION}){_END}"
-        rf"|(?<![{_LATIN}*/-])(?:\*\*/)?+[\w/-]{{0,80}}+\*\.[A-Za-z\d]{{1,8}}{_END}"
-        rf"|{_START}(?:application|audio|font|image|message|model|multipart|text|video)/(?:[a-z\d]++[.+-][a-z\d.+-]*[a-z\d]|plain|javascript|mpeg|{_EXTENSION}){_END}",
+        (
+            rf"(?<![{_LATIN}/])(?:~|\.{{1,2}})?(?:/(?:[a-zA-Z\d_@~+-]++|\.(?=\w))++){{2,}}+/?",
+            rf"(?<![{_LATIN}/])(?:~|\.{{1,2}})/(?:[^\W{_UNSPACED}]|[@~+-]|\.(?=\w))++",
+            rf"(?<![{_LATIN}/])/(?:bin|boot|dev|etc|lib|mnt|opt|proc|sbin|srv|sys|tmp|usr|var)(?![{_LATIN}/])",
+            rf"{_FREE}(?<!/)(?=[\w.-]{{0,80}}+[/\w.-]{{0,200}}[A-Za-z])(?:[a-zA-Z\d_.-]{{2,64}}+/){{2,16}}+[a-zA-Z\d_-]{{1,64}}+(?:\.[a-zA-Z\d_-]++)*+/?(?![{_LATIN}/])",
+            rf"{_FREE}(?<!/)(?:[a-zA-Z\d_-]{{1,64}}+/){{1,16}}+[a-zA-Z\d_-]{{1,255}}+(?:\.[a-zA-Z\d_-]{{1,64}}+)*?\.(?i:{_EXTENSION}){_END}",
+            rf"(?<![{_LATIN}*/-])(?:\*\*/)?+[\w/-]{{0,80}}+\*\.[A-Za-z\d]{{1,8}}{_END}",
+            rf"{_START}(?:application|audio|font|image|message|model|multipart|text|video)/(?:[a-z\d]++[.+-][a-z\d.+-]*[a-z\d]|plain|javascript|mpeg|{_EXTENSION}){_END}",
+        ),
     ),
     # example.com; not p.es. or m.in.
     (
         SpanKind.ADDRESS,
         re.compile(r"\.[a-z]"),
-        rf"(?<![{_LATIN}@]){_NO_STOP}{_NO_HYPHEN}(?:[{_SMALL}\d][{_SMALL}\d-]{{0,62}}+\.(?=[{_SMALL}\d])){{1,8}}+(?<=[{_SMALL}\d-]{{2}}\.){_TOP_LEVEL}(?![{_LATIN}@]|\.[{_LATIN}])",
+        rf"{_FREE}(?<!@)(?:[{_SMALL}\d][{_SMALL}\d-]{{0,62}}+\.(?=[{_SMALL}\d])){{1,8}}+(?<=[{_SMALL}\d-]{{2}}\.){_TOP_LEVEL}(?![{_LATIN}@]|\.[{_LATIN}])",
     ),
     # data.tar.gz .gitignore .btn-primary
     (
         SpanKind.PATH,
         re.compile(r"\.[A-Za-z\d]"),
-        rf"{_START}{_NO_STOP}{_NO_HYPHEN}(?:(?:[^\W{_UNSPACED}]|-){{2,255}}+(?:\.[\w-]{{1,64}}+)*?)\.(?i:{_EXTENSION})(?!\.?[{_LATIN}])"
-        rf"|{_START}{_NO_STOP}{_NO_HYPHEN}[A-Za-z]\.(?![a-z]{_END}){_EXTENSION}(?!\.?[{_LATIN}])"
-        rf"|(?<![{_LATIN}.])\.(?:[a-z]++(?:[-_][a-z\d]++)++|env|git[a-z]*|[a-z]{{2,}}(?:rc|ignore)|htaccess|{_EXTENSION})(?:\.[a-z]++)*+{_END}(?!\.\w)",
+        (
+            rf"{_FREE}(?:(?:[^\W{_UNSPACED}]|-){{2,255}}+(?:\.[\w-]{{1,64}}+)*?)\.(?i:{_EXTENSION})(?!\.?[{_LATIN}])",
+            rf"{_FREE}[A-Za-z]\.(?![a-z]{_END}){_EXTENSION}(?!\.?[{_LATIN}])",
+            rf"(?<![{_LATIN}.])\.(?:[a-z]++(?:[-_][a-z\d]++)++|env|git[a-z]*|[a-z]{{2,}}(?:rc|ignore)|htaccess|{_EXTENSION})(?:\.[a-z]++)*+{_END}(?!\.\w)",
+        ),
     ),
     # @name @scope/package #topic owner/name#12; letters of a script without blanks are part of a topic only
     (
         SpanKind.NAME,
         "@ #",
-        rf"(?<![{_LATIN}/@]){_NO_STOP}{_NO_HYPHEN}[A-Za-z\d][\w.-]{{0,63}}+/[\w.-]{{1,63}}+#\d{{1,9}}+{_END}|(?<![{_LATIN}/&@#])(?:@\+?(?=[A-Za-z_])[{_LATIN}]++(?:(?:\.|{_HYPHEN}|@)[{_LATIN}]++)*+(?:/[a-z\d][a-z\d._-]*[a-z\d])?"
-        rf"|[@#](?=\d*+[\p{{L}}_])[\p{{L}}\p{{M}}\d_]++(?:(?:\.|{_HYPHEN})[\p{{L}}\d_]++)*+)",
+        (
+            rf"{_FREE}(?<![@/])[A-Za-z\d][\w.-]{{0,63}}+/[\w.-]{{1,63}}+#\d{{1,9}}+{_END}",
+            rf"(?<![{_LATIN}/&@#])(?:@\+?(?=[A-Za-z_])[{_LATIN}]++(?:(?:\.|{_HYPHEN}|@)[{_LATIN}]++)*+(?:/[a-z\d][a-z\d._-]*[a-z\d])?|[@#](?=\d*+[\p{{L}}_])[\p{{L}}\p{{M}}\d_]++(?:(?:\.|{_HYPHEN})[\p{{L}}\d_]++)*+)",
+        ),
     ),
     # max_length (not Leser_innen) C++ C# .NET f() t('x') a::b
     (
         SpanKind.IDENTIFIER,
         re.compile(r"_|\+\+|#|\.NET|\([)'\"]|\[\]|::"),
-        rf"{_START}[A-Za-z_][{_LATIN}]*+(?:(?:\.|::)[A-Za-z_][{_LATIN}]*+)*+(?:\((?:'[^'()\n]*+'|\"[^\"()\n]*+\")?\)|\[\])"
-        rf"|{_START}[A-Za-z_][{_LATIN}]*+(?:::[A-Za-z_][{_LATIN}]*+)++(?:<[{_LATIN}:, ]++>)?+"
-        rf"|{_START}(?!\p{{Lu}}\p{{Ll}}++_\p{{Ll}}++{_END})_*[A-Za-z\d]++(?:_[A-Za-z\d]++)++_*(?:-[A-Z\d]++(?!\p{{Ll}}))*+{_END}"
-        rf"|(?<![{_LATIN}#+]){_NO_STOP}[A-Z](?:\+\+|\#)(?![{_LATIN}#+])|(?<![{_LATIN}.])\.NET(?![{_LATIN}])",
+        (
+            rf"{_START}[A-Za-z_][{_LATIN}]*+(?:(?:\.|::)[A-Za-z_][{_LATIN}]*+)*+(?:\((?:'[^'()\n]*+'|\"[^\"()\n]*+\")?\)|\[\])",
+            rf"{_START}[A-Za-z_][{_LATIN}]*+(?:::[A-Za-z_][{_LATIN}]*+)++(?:<[{_LATIN}:, ]++>)?+",
+            rf"{_START}(?!\p{{Lu}}\p{{Ll}}++_\p{{Ll}}++{_END})_*[A-Za-z\d]++(?:_[A-Za-z\d]++)++_*(?:-[A-Z\d]++(?!\p{{Ll}}))*+{_END}",
+            rf"(?<![{_LATIN}#+]){_NO_STOP}[A-Z](?:\+\+|\#)(?![{_LATIN}#+])",
+            rf"(?<![{_LATIN}.])\.NET(?![{_LATIN}])",
+        ),
     ),
     # 3.5×10 1920×1080
     (SpanKind.IDENTIFIER, "× ·", rf"(?<![{_LATIN}.,])\d++(?:[.,]\d++)*+(?:[×·]\d++(?:[.,]\d++)*+)++{_END}"),
@@ -293,15 +339,17 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str]] = (
     (
         SpanKind.IDENTIFIER,
         re.compile(r"-(?<=[a-z]-)[A-Z](?:[A-Z]|[a-z]{3}-)"),
-        rf"(?<![{_LATIN}/]){_NO_STOP}{_NO_HYPHEN}[a-z]{{2}}(?:-[A-Z][a-z]{{3}})?-[A-Z]{{2}}{_END_OR_COMPOUND}",
+        rf"{_FREE}(?<!/)[a-z]{{2}}(?:-[A-Z][a-z]{{3}})?-[A-Z]{{2}}{_END_OR_COMPOUND}",
     ),
     # 1.2.3 ^2.0.0-rc.1 978-3-16-148410-0: versions and codes of digits alone; not dates, times or groups of thousands
     (
         SpanKind.IDENTIFIER,
         re.compile(r"\.\d{1,3}\.\d|-\d{1,9}-\d{1,9}-\d|\.\d++[-+]"),
-        rf"(?:(?<![{_LATIN}~^])[~^]|(?<![{_LATIN}<>=!])[<>=!]=)?+(?<![{_LATIN},]){_NO_STOP}\d++(?:\.\d++){{2,3}}+(?:{_RELEASE}){{1,2}}+{_END}"
-        rf"|(?:(?<![{_LATIN}~^])[~^]|(?<![{_LATIN}<>=!])[<>=!]=)?+(?<![{_LATIN},]){_NO_STOP}\d{{1,3}}\.(?:\d{{1,3}}\.\d|0\.\d{{2}})(?![{_LATIN}]|[.,]\d)"
-        rf"|(?<![{_LATIN},/]){_NO_STOP}{_NO_HYPHEN}\d{{1,9}}(?:-\d{{1,9}}){{3,}}+{_END_OR_COMPOUND}",
+        (
+            rf"{_VERSION}\d++(?:\.\d++){{2,3}}+(?:{_RELEASE}){{1,2}}+{_END}",
+            rf"{_VERSION}\d{{1,3}}\.(?:\d{{1,3}}\.\d|0\.\d{{2}})(?![{_LATIN}]|[.,]\d)",
+            rf"{_FREE}(?<![,/])\d{{1,9}}(?:-\d{{1,9}}){{3,}}+{_END_OR_COMPOUND}",
+        ),
     ),
     # :) ;-P =D
     (
@@ -337,7 +385,8 @@ _GRAPHEME = regex.compile(r"\X")
 @cache
 def _compiled(index: int) -> "regex.Pattern[str]":
     """Return a pattern, compiled at its first use: all of them together take 40 ms."""
-    return regex.compile(_PATTERNS[index][2])
+    alternatives = _PATTERNS[index][2]
+    return regex.compile(alternatives if isinstance(alternatives, str) else "|".join(alternatives))
 
 
 def compile_patterns() -> None:
