@@ -121,7 +121,7 @@ def test_catalogues_are_read_without_what_is_not_approved(tmp_path: Path) -> Non
         ("a.tmx", '<!DOCTYPE tmx [<!ENTITY a "b">]><tmx/>', "entity"),
         ("a.tmx", f"<!DOCTYPE tmx SYSTEM 'tmx14.dtd'>\n{_tmx_of(_unit(en='a&nbsp;b', de='c'))}", "line 2.*nbsp"),
         ("a.tmx", _tmx_of(_unit(en="<hi>" * 300 + "</hi>" * 300, de="c")), "too complex"),
-        ("a.tmx", "<html><body/></html>", "no translation memory"),
+        ("a.tmx", "<html><body/></html>", "not a translation memory"),
         ("a.tmx", "", "no element"),
         ("a.tsv", "Stop\tHalt\nOpen\n", "line 2"),
         ("a.po", 'msgid "Stop"\nnonsense\n', "line 2"),
