@@ -276,11 +276,10 @@ def markdown_items(text: str) -> Iterator[Item]:
         if token.type == "inline" and token.map and any(map(str.isalpha, token.content)):
             token.children = []
             parser.inline.parse(token.content, parser, references, token.children)
-            places = _places(token, lines, starts, cursor, is_cell)
+            places = _places(token.content, token.map[0], lines, starts, cursor, is_cell)
             if places:
                 yield Item(Kind.BREAK, text[written : places[0][0]])
-                gaps = [text[end:start] for (_, end), (start, _) in pairwise(places)]
-                yield from _with_line_breaks(inline_items(token), gaps, is_cell)
+                yield from _with_line_breaks(inline_items(token), _gaps(text, places), is_cell)
                 written = cursor = places[-1][1]
             token.children = None  # all tokens of the file are held until its end
         elif token.type == "html_block" and token.map and not token.level:
@@ -289,6 +288,14 @@ def markdown_items(text: str) -> Iterator[Item]:
             yield from html_items(text[begin:end])
             yield Item(Kind.BREAK)
             written = cursor = end
+        elif token.type == "html_block" and token.map:  # in a quote or a list: not all of its lines is HTML
+            content = token.content.rstrip("\n")
+            places = _places(content, token.map[0], lines, starts, cursor, is_cell=False)
+            if places:
+                yield Item(Kind.BREAK, text[written : places[0][0]])
+                yield from _with_line_breaks([*html_items(content)], _gaps(text, places), is_cell=False)
+                yield Item(Kind.BREAK)
+                written = cursor = places[-1][1]
         is_cell = token.type in _CELLS
     yield Item(Kind.BREAK, text[written:])
 
@@ -334,13 +341,17 @@ def _named_once(written: str, source: str) -> str:
     return _NAMED_LINK.sub(once, written)
 
 
+def _gaps(text: str, places: Sequence[tuple[int, int]]) -> list[str]:
+    """Return what stands in the file between two lines of a token, such as a line end and the `> ` of a quote."""
+    return [text[end:start] for (_, end), (start, _) in pairwise(places)]
+
+
 def _places(
-    token: Token, lines: Sequence[str], starts: Sequence[int], cursor: int, is_cell: bool
+    content_of_token: str, first_line: int, lines: Sequence[str], starts: Sequence[int], cursor: int, is_cell: bool
 ) -> list[tuple[int, int]]:
-    """Return begin and end of each line of an inline token in the file; empty if a line is not found."""
-    assert token.map is not None
+    """Return begin and end of each line of a token's content in the file; empty if a line is not found."""
     places = []
-    for number, content in enumerate(token.content.split("\n"), start=token.map[0]):
+    for number, content in enumerate(content_of_token.split("\n"), start=first_line):
         if number >= len(lines):
             return []
         if is_cell:

@@ -77,8 +77,8 @@ def test_tags_in_a_line_stay_around_their_words() -> None:
         ("{% highlight c %}\nno();\n{% endhighlight %}\n", "{% highlight c %}\nno();\n{% endhighlight %}\n"),
         ('{{< figure no="b" >}}\n\na dog\n', '{{< figure no="b" >}}\n\nA DOG\n'),
         (
-            "> <p>no dog</p>\n\n<p align=center>a dog &amp; a cat</p>\n",
-            "> <p>no dog</p>\n\n<p align=center>A DOG &amp; A CAT</p>\n",
+            "> <p>a dog</p>\n\n<p align=center>a dog &amp; a cat</p>\n",
+            "> <p>A DOG</p>\n\n<p align=center>A DOG &amp; A CAT</p>\n",
         ),
     ],
 )
@@ -129,3 +129,17 @@ def test_a_link_whose_label_is_translated_names_its_address() -> None:
         "[the hill]: v\n"
     )
     assert translated(text.encode(), ".md", SAME).decode() == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> <div class=x>\n> <p>the sea</p>\n> </div>\n>\n> the <b>sea</b>\n",
+        "- <b>the sea</b>\n  <details><summary>the sea</summary>\n\n  the sea\n  </details>\n- the sea\n",
+        "> > <p>the sea</p>\n> > <img src=x>\n\n1. <div>\n   the sea <i>the sea</i>\n   </div>\n\n   the sea\n",
+        "> <pre>\n> the sea\n>   the sea\n> </pre>\n\nthe sea\n",
+    ],
+)
+def test_html_in_quotes_and_lists_is_translated(text: str) -> None:
+    assert translated(text.encode(), ".md", SAME).decode() == text
+    assert translated(text.encode(), ".md", LOUD).decode() == text.replace("sea", "SEA").replace("the", "THE")
