@@ -214,15 +214,17 @@ class _Numbers:
 
     def repeated_beyond(self, other: "_Numbers") -> list[str]:
         """Return the numbers written twice side by side that another text does not have so."""
-        return list(self._doubled() - other._doubled())
+        return list(self._doubled(other) - other._doubled(self))
 
-    def _doubled(self) -> set[str]:
+    def _doubled(self, other: "_Numbers") -> set[str]:
         return {
             _plain(first.text)
             for first, second in pairwise(self._numbers)
             if first.runs == second.runs
-            and int("".join(first.runs)) > _MAX_UNJUDGED
+            and (value := int("".join(first.runs))) > _MAX_UNJUDGED
             and self._text[first.end : second.start].isspace()
+            # not two groups of thousands of one number, which the other text has
+            and other._readings.isdisjoint((first.readings & second.readings) - {_reading(value)})
         }
 
     def _is_excused(self, part: int, others: set[str], other: "_Numbers") -> bool:
