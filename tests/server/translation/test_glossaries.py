@@ -151,7 +151,8 @@ def test_a_glossary_that_another_server_deletes_is_gone(tmp_path: Path) -> None:
 
 
 _PAIRS = [("en", "de"), ("de", "en"), ("en", "fr")]
-_SECONDS = 1.0
+_TIMES = 5  # that each action must succeed
+_PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture(params=[None, "glossaries.sqlite"])
@@ -164,7 +165,7 @@ def test_changes_at_once_leave_every_glossary_whole(store: GlossaryStore) -> Non
     glossaries = MultilingualGlossaries(store)
     shared = [glossaries.create("shared", {_PAIRS[0]: {"a": "b"}}).id for _ in range(2)]
     single = store.create("single", *_PAIRS[0], {"a": "b"}).id
-    give_up = time.monotonic() + _SECONDS
+    give_up = time.monotonic() + _PATIENCE_SECONDS
     errors: Counter[str] = Counter()
     done: Counter[str] = Counter()
 
@@ -187,7 +188,7 @@ def test_changes_at_once_leave_every_glossary_whole(store: GlossaryStore) -> Non
     may_fail = actions.keys() - {"list", "list of single ones", "renew", "put the same", "merge", "rename"}
 
     def repeat(name: str) -> None:
-        while time.monotonic() < give_up:
+        while any(done[each] < _TIMES for each in actions) and time.monotonic() < give_up:
             try:
                 actions[name]()
                 done[name] += 1
@@ -203,7 +204,7 @@ def test_changes_at_once_leave_every_glossary_whole(store: GlossaryStore) -> Non
     for thread in threads:
         thread.join()
     assert not errors
-    assert done.keys() == actions.keys()
+    assert all(done[name] >= _TIMES for name in actions)
     found = glossaries.all()
     assert {info.id for info in found} == {*shared, single}
     for info in found:
