@@ -14,7 +14,7 @@ from tests.fakes.engine import END, FakeRunner, fake_bundle, random_table, reque
 from tests.fakes.event_loop import until
 from tests.fakes.sentence_params import sentence_params
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 SOON_SECONDS = 0.05  # enough for the calls of a test to begin on a busy machine
 GREEDY = sentence_params(max_new_tokens=16)
 

@@ -11,7 +11,7 @@ from tests.fakes.engine import END, FakeRunner, copying_table, fake_bundle, requ
 from tests.fakes.sentence_params import sentence_params
 
 VOCAB = 12
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 _GLANCE_SECONDS = 0.001
 
 

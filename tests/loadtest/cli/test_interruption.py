@@ -87,5 +87,5 @@ def test_no_process_keeps_sending_after_a_load_test_was_killed(tmp_path: Path) -
     process, _ = _ended_by(end, tmp_path)
     assert process.returncode == -signal.SIGKILL
     assert len(children) == 1
-    _, alive = psutil.wait_procs(children, timeout=30)
+    _, alive = psutil.wait_procs(children, timeout=60)
     assert all(child.status() == psutil.STATUS_ZOMBIE for child in alive)

@@ -19,7 +19,7 @@ from server.interface.errors import (
 from tests.fakes.engine import FakeClock
 from tests.server.documents.documents import loud
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 LETTER = b"Good morning.\n\nHow are you?\n"
 
 

@@ -229,19 +229,19 @@ def test_a_request_that_has_expired_when_it_arrives_is_never_admitted() -> None:
 
 def test_wait_for_work_returns_when_a_request_arrives() -> None:
     scheduler = _scheduler()
-    waiter = threading.Thread(target=scheduler.wait_for_work, args=(0, 30.0), daemon=True)
+    waiter = threading.Thread(target=scheduler.wait_for_work, args=(0, 300.0), daemon=True)
     waiter.start()
     _submitted(scheduler, _request())
-    waiter.join(timeout=10.0)
+    waiter.join(timeout=60.0)
     assert not waiter.is_alive()
 
 
 def test_wait_for_work_returns_at_once_if_the_scheduler_is_closed() -> None:
     scheduler = _scheduler()
     scheduler.close()
-    waiter = threading.Thread(target=scheduler.wait_for_work, args=(0, 30.0), daemon=True)
+    waiter = threading.Thread(target=scheduler.wait_for_work, args=(0, 300.0), daemon=True)
     waiter.start()
-    waiter.join(timeout=10.0)
+    waiter.join(timeout=60.0)
     assert not waiter.is_alive()
 
 

@@ -104,7 +104,7 @@ def test_work_ends_at_its_next_checkpoint_once_nobody_waits_for_it() -> None:
 
         def work() -> None:
             entered.set()
-            release.wait(20)
+            release.wait(60)
             try:
                 checkpoint()
             except Exception as error:
@@ -113,7 +113,7 @@ def test_work_ends_at_its_next_checkpoint_once_nobody_waits_for_it() -> None:
 
         with ThreadPoolExecutor(1) as threads:
             task = asyncio.create_task(ThreadRunner(threads, NO_DEADLINE)(work))
-            await asyncio.to_thread(entered.wait, 20)
+            await asyncio.to_thread(entered.wait, 60)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
