@@ -44,7 +44,7 @@ free.TRANSLATE_URL = sys.argv[1] + "/translate_a/t"
 print(json.dumps({
     "paid": [each.translatedText for each in paid.translate(["Good morning.", "Thank you."])],
     "free": [each.translatedText for each in free.translate(["Good morning.", "Thank you."])],
-    "detected": [paid.detect("Where is the railway station?").language, free.detect("Good morning.").language],
+    "detected": [paid.detect("Where is the railway station?").language, free.detect("It is late.").language],
     "languages": [each.language for each in paid.languages()],
 }))
 """

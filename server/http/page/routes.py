@@ -114,6 +114,7 @@ async def docs(request: Request) -> Response:
 
 
 @docs_router.api_route("/openapi.json", methods=["GET", "HEAD"])
+@docs_router.api_route("/spec", methods=["GET", "HEAD"])  # LibreTranslate's path of it
 async def description(request: Request) -> Response:
     """Return the description of all protocols. It is made at the first request: that takes 0.2 s of another thread."""
     encoded, root_path = request.app.state.descriptions, str(request.scope.get("root_path", "")).rstrip("/")

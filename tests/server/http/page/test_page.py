@@ -161,8 +161,8 @@ def test_the_description_of_an_application_below_a_path_names_it(
 ) -> None:
     app = create_app(Settings(), [echo])
     with TestClient(app, root_path=root_path) as client:
-        for _ in range(2):
-            description = client.get(f"{root_path}/openapi.json").json()
+        for path in ("/openapi.json", "/spec"):
+            description = client.get(root_path + path).json()
             assert description.get("servers") == servers
             assert "/v1/translate" in description["paths"]
 
