@@ -21,9 +21,10 @@ from tests.made_once import made_once
 def served() -> Iterator[Served]:
     """A server that decodes every sentence, however often it was asked; shared by all tests that leave it running.
 
-    It rejects no request: on a slow machine a burst can take long enough to count as overload.
+    It rejects no request and ends none: on a slow machine a burst can take long enough to count as overload.
     """
-    yield from started("--cache-sentences", "0", "--max-queue-seconds", "3600")
+    patience = ("--max-queue-seconds", "3600", "--request-timeout-seconds", "3600")
+    yield from started("--cache-sentences", "0", *patience)
 
 
 @pytest.fixture(scope="session")

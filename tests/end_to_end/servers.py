@@ -16,7 +16,7 @@ from bundle.manifest import MANIFEST_FILE
 from server.operations.defaults import DEFAULT_MODEL
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 300.0
 
 
 @dataclass
