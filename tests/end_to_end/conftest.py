@@ -42,7 +42,7 @@ def polyglot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture
 def draining() -> Iterator[Served]:
     """A server of its own, to be taken down."""
-    yield from started("--drain-timeout-seconds", "60", "--cache-sentences", "0")
+    yield from started("--drain-timeout-seconds", "600", "--cache-sentences", "0")
 
 
 @pytest.fixture(scope="session")
@@ -88,4 +88,4 @@ def generating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generating]
 @pytest.fixture
 def remembering() -> Iterator[Served]:
     """A server with its cache, to be taken down."""
-    yield from started("--drain-timeout-seconds", "60")
+    yield from started("--drain-timeout-seconds", "600")
