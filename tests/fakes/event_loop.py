@@ -25,5 +25,5 @@ async def until(condition: Callable[[], bool]) -> None:
         for turn in count():
             if condition():
                 return
-            # What another task does takes a few turns; whoever waits for a process must not keep it from its processor.
+            # Another task needs a few turns; after that, leave the processor to the process that is awaited.
             await asyncio.sleep(0 if turn < 100 else 0.001)
