@@ -256,7 +256,7 @@ def test_a_deadline_ends_all_attempts_and_its_error_has_the_times(num_answered: 
         assert streaming.engine.num_cancelled == unanswered + 1
         # An unfinished first round has all times; else the second adds its own to the times of its block.
         assert caught.value.phase_seconds["encode"] == pytest.approx(encode_seconds)
-        assert caught.value.phase_seconds["queue"] > 0.001
+        assert caught.value.phase_seconds["queue"] > 0.0009  # a millisecond of the first round, in floating point
 
     run(scenario)
 
