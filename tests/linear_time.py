@@ -9,7 +9,7 @@ from typing import TypeVar
 Made = TypeVar("Made")
 
 _FACTOR = 8
-_MAX_GROWTH = 40  # quadratic time would be 64 times as much; texts of a few thousand characters also leave short cuts
+_MAX_GROWTH = 40  # quadratic time would be 64 times as much; a step in a linear time takes up to 22
 _MIN_SECONDS = 0.001  # less is too short to measure
 _MAX_ATTEMPTS = 6  # other processes disturb a measurement, and never for the better
 
