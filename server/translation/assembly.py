@@ -1,7 +1,6 @@
 """From restored sentences to translations: text, scores, and details."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -12,10 +11,8 @@ from server.interface.decoding_options import DetailOptions
 from server.interface.interruption import checkpoint
 from server.interface.request import FinishReason, Hypothesis, TokenIds
 from server.text.joining import between
-from server.text.protection.masked_sentence import Strategy
 from server.text.protection.tag_placement import Block, render
 from server.text.readers.units import Unit
-from server.text.spans import SpanKind
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.reading import SegmentedText, SegmentedTexts, Sentence
@@ -32,7 +29,6 @@ from server.translation.types import (
     Translation,
     TranslationRequest,
     TranslationResult,
-    counts_of_kept,
 )
 
 
@@ -50,15 +46,8 @@ def assemble(
         sentence_tokens(completions),
         sum([sentence.continues for sentence in texts.sentences]),
         seed,
-        _counted_spans(translations),
-        counts_of_kept(translations),
         _outcomes(texts.sentences),
     )
-
-
-def _counted_spans(translations: Sequence[Translation]) -> Mapping[tuple[SpanKind, Strategy], int]:
-    kept = [(span.kind, span.means) for translation in translations for span in translation.protected]
-    return Counter(kept) if kept else {}
 
 
 def _outcomes(sentences: Sequence[Sentence]) -> Mapping[Outcome, int]:
