@@ -1,13 +1,11 @@
 """The text pipeline of one model: read, segment, mask, encode, decode, restore, join."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from bundle.loading import Bundle
 from server.interface.engine_client import EngineClient
 from server.text.spans import Span
 from server.text.tokenizers.registry import open_tokenizer
-from server.text.tokenizers.tokenizer import Tokenizer
 from server.translation.assembly import assemble
 from server.translation.attempts import Attempts, copying_of
 from server.translation.engine_requests import SentenceEncoder
@@ -35,43 +33,18 @@ class Pipeline:
         inline_characters: float = INLINE_CHARACTERS,
     ) -> None:
         """Open the tokenizer. Texts of more than `inline_characters` are processed in threads."""
-        self._engine = engine
-        self._limits = limits
+        self.engine, self.limits = engine, limits
         self._clock = clock
-        self._tokenizer = open_tokenizer(engine.bundle)
-        self._config = engine.bundle.config
-        self._copying = copying_of(self._config, self._tokenizer)
-        languages = (*self._config.source_languages, *self._config.target_languages)
-        shapes, lost_signs = self._config.shapes, self._copying.lost_signs
-        self._reader = TextReader(self._tokenizer, shapes, languages, inline_characters, lost_signs)
-        self.scorer = Scorer(engine, limits, self._tokenizer, clock)
-        self.embedder = Embedder(engine, limits, self._tokenizer, clock)
-        self.generator = Generator(engine, limits, self._tokenizer, clock)
-
-    @property
-    def bundle(self) -> Bundle:
-        """The model that it translates with."""
-        return self._engine.bundle
-
-    @property
-    def engine(self) -> EngineClient:
-        """The engine of the model."""
-        return self._engine
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer of the model."""
-        return self._tokenizer
-
-    @property
-    def limits(self) -> TranslationLimits:
-        """The limits and defaults of the server."""
-        return self._limits
-
-    @property
-    def masks(self) -> Sequence[str]:
-        """Strings that the model copies, which can stand for spans."""
-        return self._copying.masks
+        self.bundle = engine.bundle
+        self.tokenizer = open_tokenizer(self.bundle)
+        self._config = config = self.bundle.config
+        self._copying = copying_of(config, self.tokenizer)
+        self.masks = self._copying.masks  # which can stand for spans
+        languages = (*config.source_languages, *config.target_languages)
+        self._reader = TextReader(self.tokenizer, config.shapes, languages, inline_characters, self._copying.lost_signs)
+        self.scorer = Scorer(engine, limits, self.tokenizer, clock)
+        self.embedder = Embedder(engine, limits, self.tokenizer, clock)
+        self.generator = Generator(engine, limits, self.tokenizer, clock)
 
     def masked_spans(self, text: str) -> list[Span]:
         """Return the machine-readable spans of a text that the model does not copy."""
@@ -84,20 +57,18 @@ class Pipeline:
         `EngineClient.generate`.
         """
         arrived = self._clock()
-        self._limits.check_size(request)
-        deadline = Deadline.of(self._limits.deadline(request, arrived), arrived, self._clock)
+        self.limits.check_size(request)
+        deadline = Deadline.of(self.limits.deadline(request, arrived), arrived, self._clock)
         quality = self._quality(request, is_streamed=stream is not None)
-        encoder = SentenceEncoder(request, self._limits, self._tokenizer, self._config, deadline.at)
-        submission = Submission(self._engine, deadline, arrived, accepted_earlier=request.accepted_earlier)
+        encoder = SentenceEncoder(request, self.limits, self.tokenizer, self._config, deadline.at)
+        submission = Submission(self.engine, deadline, arrived, accepted_earlier=request.accepted_earlier)
         async with deadline.interrupts():
             texts = await self._reader.read(request, deadline, keeps_target=self._keeps_target(request))
-            output = TextOutput(stream, texts, self._tokenizer)
-            repairs = Repairs.of(request, self._limits, self._config)
-            await Attempts(
-                request, texts, encoder, submission, output, self._tokenizer, self._copying, repairs
-            ).decode()
+            output = TextOutput(stream, texts, self.tokenizer)
+            repairs = Repairs.of(request, self.limits, self._config)
+            await Attempts(request, texts, encoder, submission, output, self.tokenizer, self._copying, repairs).decode()
             qualities = {} if quality is None else await texts.run(quality.assess, deadline.in_time(texts.sentences))
-            result = await texts.run(assemble, texts, request, self._tokenizer, submission.phases, encoder.seed)
+            result = await texts.run(assemble, texts, request, self.tokenizer, submission.phases, encoder.seed)
             if quality is not None:
                 result = await texts.run(quality.with_qualities, result, qualities)
             if (choice := FormalityChoice.of(request)) is not None:
@@ -109,12 +80,12 @@ class Pipeline:
     def _keeps_target(self, request: TranslationRequest) -> bool:
         if request.language_is_detected or request.options.is_about_whole_texts:
             return False
-        return self._limits.keeps_target(request.options)
+        return self.limits.keeps_target(request.options)
 
     def check(self, request: TranslationRequest) -> None:
         """Raise `InvalidRequest` or `TextTooLong` for options that this server or this model lacks, for any text."""
         self._quality(request)
-        SentenceEncoder(request, self._limits, self._tokenizer, self._config).check_texts(len(request.texts))
+        SentenceEncoder(request, self.limits, self.tokenizer, self._config).check_texts(len(request.texts))
 
     def _quality(self, request: TranslationRequest, *, is_streamed: bool = False) -> QualityCheck | None:
-        return QualityCheck.of(request, self._limits, self._config, self._tokenizer, is_streamed=is_streamed)
+        return QualityCheck.of(request, self.limits, self._config, self.tokenizer, is_streamed=is_streamed)

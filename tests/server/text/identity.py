@@ -50,5 +50,5 @@ class Identity:
     @property
     def model_inputs(self) -> list[str]:
         """The texts of all requests so far."""
-        tokenizer = self.pipeline._tokenizer
+        tokenizer = self.pipeline.tokenizer
         return [tokenizer.decode(each.source.tolist()) for batch in self.engine.batches for each in batch]

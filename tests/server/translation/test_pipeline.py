@@ -110,7 +110,7 @@ def test_alternatives_join_the_hypotheses_of_equal_rank(echo: EchoGenerator) -> 
         ("Good morning. Where is it?",), "en", "de", options=DecodingOptions(beam_size=4, num_hypotheses=3)
     )
     [translation] = _translate(echo, request).translations
-    tokenizer = Pipeline(echo, TranslationLimits())._tokenizer
+    tokenizer = Pipeline(echo, TranslationLimits()).tokenizer
     first, second = (tokenizer.encode(sentence).tolist()[:-1] for sentence in ("Good morning.", "Where is it?"))
     assert [alternative.text for alternative in translation.alternatives] == [
         f"{tokenizer.decode(first[:-rank])} {tokenizer.decode(second[:-rank])}" for rank in (1, 2)
