@@ -62,9 +62,12 @@ class NumberCheck:
     invented: tuple[str, ...] = ()
 
     @property
-    def differ(self) -> bool:
-        """Whether there are any."""
-        return bool(self.missing or self.invented)
+    def differ(self) -> int:
+        """How many there are."""
+        return len(self.missing) + len(self.invented)
+
+
+NO_NUMBERS = NumberCheck()
 
 
 def has_judged_numbers(text: str) -> bool:

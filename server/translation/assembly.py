@@ -54,7 +54,7 @@ def _outcomes(sentences: Sequence[Sentence]) -> Mapping[Outcome, int]:
     counts: dict[Outcome, int] = {
         "repaired": sum([each.repair is not None for each in sentences]),
         "incomplete": sum([each.is_incomplete for each in sentences]),
-        "numbers_differ": sum([each.numbers is not None and each.numbers.differ for each in sentences]),
+        "numbers_differ": sum([each.numbers.differ > 0 for each in sentences]),
     }
     return {outcome: number for outcome, number in counts.items() if number}
 
@@ -74,7 +74,6 @@ def _translation(text: SegmentedText, source: str, request: TranslationRequest, 
         kept = [KeptSentence(visible, text.kept)] if visible else []
     else:
         kept = [KeptSentence(each.written, each.kept) for each in sentences if each.kept is not None]
-    numbers = [each.numbers for each in sentences if each.numbers is not None]
     return Translation(
         best.text,
         sum([len(job.request.source) for job in jobs]),
@@ -93,8 +92,8 @@ def _translation(text: SegmentedText, source: str, request: TranslationRequest, 
         tuple(kept),
         repaired=tuple(RepairedSentence(each.written, each.repair) for each in sentences if each.repair is not None),
         incomplete=tuple(each.written for each in sentences if each.is_incomplete),
-        missing_numbers=tuple(dict.fromkeys(number for each in numbers for number in each.missing)),
-        invented_numbers=tuple(dict.fromkeys(number for each in numbers for number in each.invented)),
+        missing_numbers=tuple(dict.fromkeys(number for each in sentences for number in each.numbers.missing)),
+        invented_numbers=tuple(dict.fromkeys(number for each in sentences for number in each.numbers.invented)),
         memory=()
         if request.memory is None
         else tuple(

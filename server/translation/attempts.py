@@ -328,11 +328,11 @@ class Attempts:
 
     def _with_numbers(self, job: Job, answers: list[tuple[Restored, Hypothesis]]) -> list[tuple[Restored, Hypothesis]]:
         """Return the first hypothesis of the same search that has all numbers; the best one if none has."""
-        if not _num_differences(self._numbers_of(job.part, answers[0][0])) or job.completion is None:
+        if not self._numbers_of(job.part, answers[0][0]).differ or job.completion is None:
             return answers
         for hypothesis in job.completion.hypotheses:
             restored = self._restored_answer(job, hypothesis)
-            if isinstance(restored, Restored) and not _num_differences(self._numbers_of(job.part, restored)):
+            if isinstance(restored, Restored) and not self._numbers_of(job.part, restored).differ:
                 return [(restored, hypothesis)]
         return answers
 
@@ -362,7 +362,7 @@ class Attempts:
         restored = part.restore(answer, None)
         if not isinstance(restored, Restored):
             return None
-        if "numbers" in self._repairs.enabled and _num_differences(self._numbers_of(part, restored)):
+        if "numbers" in self._repairs.enabled and self._numbers_of(part, restored).differ:
             return None
         return restored.with_outputs()
 
@@ -371,10 +371,8 @@ class Attempts:
 
     # Numbers
 
-    def _numbers_of(self, part: MaskedSentence, restored: Restored) -> NumberCheck | None:
+    def _numbers_of(self, part: MaskedSentence, restored: Restored) -> NumberCheck:
         source = part.unit.masked(" ", part.start, part.end)
-        if not (has_judged_numbers(source) or has_judged_numbers(restored.text)):
-            return None
         return compare(source, restored.text, self._request.source, self._request.target)
 
     def _judge(self, sentences: Iterable[Sentence]) -> None:
@@ -385,8 +383,7 @@ class Attempts:
                 continue
             written = "".join([part.text for part in sentence.restored()])
             source = sentence.unit.masked(" ", sentence.start, sentence.end)
-            if sentence.has_numbers or has_judged_numbers(written):
-                sentence.numbers = compare(source, written, self._request.source, self._request.target)
+            sentence.numbers = compare(source, written, self._request.source, self._request.target)
             hypotheses = sentence.hypotheses()
             if any(self._repairs.may_be_incomplete(source, each) for each in hypotheses):
                 sentence.is_incomplete = self._repairs.is_incomplete(source, written, hypotheses)
@@ -400,8 +397,7 @@ class Attempts:
         for sentence in sentences:
             if len(sentence.jobs) != 1 or len(sentence.parts) != 1 or not sentence.has_numbers:
                 continue
-            numbers = self._numbers_of_best(sentence.jobs[0])
-            missing = numbers.missing if numbers is not None else ()
+            missing = self._numbers_of_best(sentence.jobs[0]).missing
             if required := self._encoder.writable(forms(number, *languages) for number in missing):
                 attempts.append((sentence, self._with_means(sentence, required)))
         await self._try(attempts, submission, self._has_more_numbers, "numbers")
@@ -411,11 +407,10 @@ class Attempts:
             return False
         (old,), (new,) = first, sentence.jobs
         before = self._numbers_of_best(old)
-        if _num_differences(self._numbers_of_best(new)) >= _num_differences(before):
+        if self._numbers_of_best(new).differ >= before.differ:
             return False
-        missing = before.missing if before is not None else ()
         loss = old.answers[0][1].score - new.answers[0][1].score
-        return not loss > _MAX_LOSS and not any(self._is_moved(each, sentence, new) for each in missing)
+        return not loss > _MAX_LOSS and not any(self._is_moved(each, sentence, new) for each in before.missing)
 
     def _is_moved(self, number: str, sentence: Sentence, job: Job) -> bool:
         """Return whether a number of a sentence is at a very different place of its translation."""
@@ -425,7 +420,7 @@ class Attempts:
         origin = sentence.written.find(number) / len(sentence.written)
         return bool(places) and min(abs(place / len(translation) - origin) for place in places) > _MAX_SHIFT
 
-    def _numbers_of_best(self, job: Job) -> NumberCheck | None:
+    def _numbers_of_best(self, job: Job) -> NumberCheck:
         return self._numbers_of(job.part, job.answers[0][0])
 
     async def _try(
@@ -553,10 +548,6 @@ def copying_of(config: BundleConfig, tokenizer: Tokenizer) -> SpanCopying:
 
     copying = config.copying or _UNMEASURED
     return copying.model_copy(update={"masks": tuple(filter(is_written, copying.masks))})
-
-
-def _num_differences(numbers: NumberCheck | None) -> int:
-    return 0 if numbers is None else len(numbers.missing) + len(numbers.invented)
 
 
 class _Arriving:

@@ -11,7 +11,7 @@ import regex
 from bundle.manifest import Repair, Shapes
 from server.interface.interruption import checkpoint
 from server.interface.request import Completion, Hypothesis, Request, TokenIds, Tokens
-from server.text.digits import NumberCheck
+from server.text.digits import NO_NUMBERS, NumberCheck
 from server.text.joining import between
 from server.text.language_detection import TargetDetector
 from server.text.protection.masked_sentence import MaskedSentence, Restored, Strategy, TokenAttention
@@ -60,7 +60,7 @@ class Sentence:
     lost: Sequence[int] = ()  # the indices of the spans that the last attempt lost
     kept: KeepReason | None = None  # the reason why its source is its translation
     has_numbers: bool = False  # it has digits
-    numbers: NumberCheck | None = None  # those that its translation lacks, or has invented
+    numbers: NumberCheck = NO_NUMBERS  # those that its translation lacks, or has invented
     repair: Repair | None = None  # what improved its translation
     is_incomplete: bool = False  # its translation lacks something
     memory: MemoryMatch | None = None  # what a translation memory has for it
