@@ -1,7 +1,7 @@
 """Segmentation of a text into sentences that a model takes, without loss of a character."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby, pairwise
@@ -49,11 +49,6 @@ class Segment:
     text: str
     after: str
     continues: bool = False  # a sentence longer than the model takes goes on in the next segment
-
-    @property
-    def has_words(self) -> bool:
-        """Return whether there is a letter or a digit."""
-        return any(map(str.isalnum, self.text))
 
 
 def sentences(text: str, language: str) -> list[Segment]:
@@ -110,15 +105,6 @@ def whole(text: str) -> Segment:
     words = text.strip()
     before = text[: len(text) - len(text.lstrip())] if words else text
     return Segment(before, words, text[len(before) + len(words) :])
-
-
-def join(segments: Sequence[Segment], translations: Sequence[str]) -> str:
-    """The segments' translations with the whitespace that stood around their sources."""
-    return "".join(
-        part
-        for segment, translation in zip(segments, translations, strict=True)
-        for part in (segment.before, translation, segment.after)
-    )
 
 
 def _library_sentences(line: str, language: str) -> Iterator[str]:
