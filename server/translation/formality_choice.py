@@ -1,6 +1,6 @@
 """Choice of the form of address among the hypotheses of a sentence, for models without a tag for it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from server.interface.request import Hypothesis, Tokens
@@ -51,44 +51,40 @@ class FormalityChoice:
 
     def with_mismatches(self, result: TranslationResult, texts: Sequence[SegmentedText]) -> TranslationResult:
         """Return a result whose translations name their sentences with the wrong form."""
+        mismatches = [
+            [
+                job.answers[0][0].with_outputs()
+                for sentence in text.sentences
+                if sentence.kept is None
+                for job in sentence.jobs
+                if self._is_wrong_job(job)
+            ]
+            for text in texts
+        ]
         translations = [
-            replace(translation, formality_mismatches=tuple(self._wrong_parts(text)))
-            for translation, text in zip(result.translations, texts, strict=True)
+            replace(translation, formality_mismatches=tuple(wrong))
+            for translation, wrong in zip(result.translations, mismatches, strict=True)
         ]
         return replace(result, translations=translations)
 
-    def _wrong_parts(self, text: SegmentedText) -> Iterator[str]:
-        for sentence in text.sentences:
-            if sentence.kept is None:
-                yield from (job.answers[0][0].with_outputs() for job in sentence.jobs if self._is_wrong_job(job))
-
     def is_wrong(self, sentence: Sentence) -> bool:
         """Return whether the best answer of a part of a sentence has the wrong form."""
-        return any(self._is_wrong_job(job) for job in sentence.jobs)
+        return any(map(self._is_wrong_job, sentence.jobs))
 
     def improves(self, sentence: Sentence, earlier: Sequence[Job]) -> bool:
         """Return whether new answers have the form that is wanted, or none at hardly a lower score, in every part."""
-        if len(sentence.jobs) != len(earlier):
-            return False
-        return all(self._improves_job(new, old) for new, old in zip(sentence.jobs, earlier, strict=True))
+        return len(sentence.jobs) == len(earlier) and all(
+            self._rank_beside(old.answers[0], new.part.text, new.answers[0]) < _WRONG
+            for new, old in zip(sentence.jobs, earlier, strict=True)
+        )
 
     def suppressed(self, tokenizer: Tokenizer) -> tuple[Tokens, ...]:
         """Return the words of the other form of address, as tokens that a search can avoid."""
-        return tuple(dict.fromkeys(self._phrases(tokenizer)))
-
-    def _phrases(self, tokenizer: Tokenizer) -> Iterator[Tokens]:
-        for word in self._rules.spellings(self._form.opposite):
-            tokens = tuple(tokenizer.encode_target(word))
-            if tokens and tokenizer.unknown_token not in tokens:
-                yield tokens
-
-    def _improves_job(self, new: Job, old: Job) -> bool:
-        if not new.answers or not old.answers:
-            return bool(new.answers)
-        return self._rank_beside(old.answers[0], new.part.text, new.answers[0]) < _WRONG
+        phrases = [tuple(tokenizer.encode_target(word)) for word in self._rules.spellings(self._form.opposite)]
+        return tuple(dict.fromkeys(each for each in phrases if each and tokenizer.unknown_token not in each))
 
     def _is_wrong_job(self, job: Job) -> bool:
-        return bool(job.answers) and self._rank(job.part.text, job.answers[0][0].text) == _WRONG
+        return self._rank(job.part.text, job.answers[0][0].text) == _WRONG
 
     def _rank_beside(self, best: Answer, source: str, answer: Answer) -> int:
         """Return the rank of an answer; that of the wrong form if it probably says something else than the best one.
