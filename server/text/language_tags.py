@@ -50,8 +50,8 @@ def match_language(tag: str, languages: Sequence[str]) -> str | None:
         for language in languages:
             if spelled(language) == wanted:
                 return language
-    primary = _primary(tag)
-    related = [language for language in languages if _primary(language) == primary]
+    primary = primary_language(tag)
+    related = [language for language in languages if primary_language(language) == primary]
     return min(related, key=lambda language: _distance(tag, language), default=None)
 
 
@@ -59,7 +59,7 @@ def _distance(tag: str, language: str) -> tuple[bool, int, int, int, bool]:
     """Return how far a language is from a tag of the same macrolanguage; smaller is nearer."""
     wanted, found = _normalized(tag), _normalized(language)
     own, other = wanted.partition("-")[0], found.partition("-")[0]
-    members = [own, _primary(tag), *_MACROLANGUAGES]
+    members = [own, primary_language(tag), *_MACROLANGUAGES]
     up, down = _ancestors(wanted), _ancestors(found)
     common = next((ancestor for ancestor in up if ancestor in down), up[-1])
     steps = down.index(common) if common in down else len(down)
@@ -75,11 +75,6 @@ def _ancestors(tag: str) -> list[str]:
     while above := get_global("parent_exceptions").get(ancestors[-1]) or ancestors[-1].rpartition("_")[0]:
         ancestors.append(above)
     return ancestors
-
-
-def primary_language(tag: str) -> str:
-    """Return the code of the language of a tag: "de" for "de-AT", "deu_Latn" and "German"."""
-    return _primary(tag)
 
 
 @lru_cache(maxsize=4096)
@@ -112,7 +107,8 @@ def _normalized(tag: str) -> str:
     return _without_aliases(_folded(tag))
 
 
-def _primary(tag: str) -> str:
+def primary_language(tag: str) -> str:
+    """Return the code of the language of a tag: "de" for "de-AT", "deu_Latn" and "German"."""
     primary = _normalized(tag).partition("-")[0]
     return _MACROLANGUAGES.get(primary, primary)
 
@@ -154,7 +150,7 @@ def own_name(tag: str) -> str | None:
 
 def _locale(tag: str) -> Locale | None:
     try:
-        return Locale.parse(_primary(tag).replace("-", "_"))
+        return Locale.parse(primary_language(tag).replace("-", "_"))
     except (UnknownLocaleError, ValueError):
         return None
 

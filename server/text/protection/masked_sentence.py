@@ -51,11 +51,6 @@ def small(text: str, *, is_first: bool) -> str:
     return written if first is None else written[:first] + text[first] + written[first + 1 :]
 
 
-def capitals(text: str) -> str:
-    """Return a text in capitals."""
-    return text.upper()
-
-
 class Strategy(StrEnum):
     """How a span got through the model."""
 
@@ -136,9 +131,8 @@ class MaskedSentence:
     shown: Sequence[_Shown] = ()
     is_shouted: bool = False  # in capitals: the model reads small letters
     edits_of: Callable[[str], Sequence[Edit]] | None = None
-    _moved: list[tuple[int, int]] = field(
-        default_factory=list
-    )  # from these places on, unit and input differ by so much
+    # From these places on, unit and input differ by so much.
+    _moved: list[tuple[int, int]] = field(default_factory=list)
     _words: list[Range] | None = None  # of the unit, once tags need them
 
     @property
@@ -170,7 +164,7 @@ class MaskedSentence:
             spans = [(each.span.start, each.span.end) for _, _, each in parts]
             if not fits(self.unit.tags_of(self.start, self.end), (self.start, self.end), spans):
                 return tuple(range(len(self.shown)))
-        writer = _Writer(text, self._cut_words() if self.unit.tags else None, capitals if self.is_shouted else str)
+        writer = _Writer(text, self._cut_words() if self.unit.tags else None, str.upper if self.is_shouted else str)
         pieces: list[tuple[int, int, _Shown | str]] = [*parts, *edits]
         for start, end, part in sorted(pieces, key=lambda piece: piece[:2]):
             if isinstance(part, str):
@@ -185,12 +179,8 @@ class MaskedSentence:
                     writer.text = _APOSTROPHE.sub("’", writer.text)
                 writer.protect(last, part.span, self._word_of(part))
         writer.copy(len(text))
-        kept = [KeptSpan(self._written(each.span), each.span.kind, each.means) for each in self.shown]
+        kept = [_kept(self.unit, each.span, each.means) for each in self.shown]
         return Restored(writer.text, writer.outputs, self._block(attention, text, writer), kept)
-
-    def _written(self, span: ProtectedSpan) -> str:
-        text = self.unit.text[span.start : span.end]
-        return span.output if OBJECT in text else text
 
     def _find(self, text: str) -> list[tuple[int, int, _Shown]] | tuple[int, ...]:
         """Return where each span is in an answer; the indices of the lost ones if any is not there exactly once."""
@@ -215,10 +205,8 @@ class MaskedSentence:
 
     def _bounded(self, text: str, parts: Sequence[_Shown]) -> str:
         """Return the pattern of a span in an answer, which may touch letters there if it does in the source."""
-        source, spans = (
-            self.unit.text,
-            [each.span for each in parts if each.text == text and each.means is Strategy.AS_IS],
-        )
+        source = self.unit.text
+        spans = [each.span for each in parts if each.text == text and each.means is Strategy.AS_IS]
         before = "".join(source[span.start - 1 : span.start] for span in spans)
         return bounded(text, before, "".join(source[span.end : span.end + 1] for span in spans))
 
@@ -227,7 +215,7 @@ class MaskedSentence:
         missing: dict[str, list[_Shown]] = {}
         for each in wanted:
             if not places[each.text]:
-                missing.setdefault(self._written(each.span), []).append(each)
+                missing.setdefault(_source_of(self.unit, each.span), []).append(each)
         taken = [place for found in places.values() for place in found]
         for written, parts in missing.items():
             found = [match.span() for match in regex.finditer(bounded(written), text)]
@@ -463,16 +451,12 @@ def read_sentence(
     edits_of: Callable[[str], Sequence[Edit]] | None = None,
 ) -> MaskedSentence | None:
     """Return a sentence as the model reads it, with these means for its spans; None without enough masks."""
-    if not unit.protected or not (spans := unit.protected_in(start, end)):
-        text = unit.text[start:end]
-        text = small(text, is_first=True) if is_shouted else text
-        return MaskedSentence(unit, start, end, text, is_unspaced, is_fragment, (), is_shouted, edits_of)
 
     def read(first: int, last: int) -> str:
         return small(unit.text[first:last], is_first=first == start) if is_shouted else unit.text[first:last]
 
-    sentence = unit.text[start:end]
-    free = (mask for mask in masks if mask not in sentence)
+    spans = unit.protected_in(start, end) if unit.protected else ()
+    free = (mask for mask in masks if mask not in unit.text[start:end])
     text, position = "", start
     shown: list[_Shown] = []
     moved: list[tuple[int, int]] = []
@@ -509,14 +493,7 @@ def unchanged(unit: Unit, span: Range) -> Restored:
         text += unit.text[position : each.start] + OBJECT
         position = each.end
     text += unit.text[position : span[1]]
-    kept = [
-        KeptSpan(
-            each.output if OBJECT in unit.text[each.start : each.end] else unit.text[each.start : each.end],
-            each.kind,
-            Strategy.APART,
-        )
-        for each in protected
-    ]
+    kept = [_kept(unit, each, Strategy.APART) for each in protected]
     block = None
     if unit.tags:
         words = unit_words(unit, span)
@@ -537,6 +514,16 @@ def replaced(unit: Unit, span: Range, text: str, attention: TokenAttention | Non
     restored = MaskedSentence(unit, *span, unit.text[slice(*span)]).restore(text, attention)
     assert isinstance(restored, Restored), "there are no spans to lose"
     return restored
+
+
+def _source_of(unit: Unit, span: ProtectedSpan) -> str:
+    """Return a span as a reader of the source sees it."""
+    text = unit.text[span.start : span.end]
+    return span.output if OBJECT in text else text
+
+
+def _kept(unit: Unit, span: ProtectedSpan, means: Strategy) -> KeptSpan:
+    return KeptSpan(_source_of(unit, span), span.kind, means)
 
 
 def unit_words(unit: Unit, span: Range) -> list[Range]:
