@@ -26,7 +26,7 @@ from server.text.protection.word_alignment import (
     links,
     words_of,
 )
-from server.text.readers.units import OBJECT, ProtectedSpan, Unit
+from server.text.readers.units import OBJECT, ProtectedSpan, Unit, filled
 from server.text.spans import UNSPACED, SpanKind
 
 # In front of a brace, a message reads it as the beginning of a quotation: `l'{name}`.
@@ -92,11 +92,7 @@ class Restored:
 
     def with_outputs(self) -> str:
         """Return the text without tags, with its spans."""
-        if not self.outputs:
-            return self.text
-        outputs = iter(self.outputs)
-        first, *others = self.text.split(OBJECT)
-        return first + "".join(next(outputs, OBJECT) + other for other in others)
+        return filled(self.text, iter(self.outputs)) if self.outputs else self.text
 
 
 # Replacements in an answer, in their order: start, end, text.
@@ -275,8 +271,8 @@ class MaskedSentence:
             writer.text += " "
         writer.protect(place, part.span, self._word_of(part))
         behind = text[place : place + 1]
-        # A word that no sign touches in the source does not in an answer that lacks the mark between them either.
-        is_apart = after.isspace() or not (after.isalnum() or self.is_unspaced)
+        # A mark between the sign and a word, which an answer may lack, keeps them apart.
+        is_apart = after.isspace() or (bool(after) and not needs_blank(after) and not self.is_unspaced)
         if (is_apart and behind.isalnum()) or (after.isspace() and not place and behind.strip()):
             writer.text += " "
 
