@@ -217,10 +217,11 @@ class _Numbers:
 
     def repeated_beyond(self, other: "_Numbers") -> list[str]:
         """Return the numbers written twice side by side that another text does not have so."""
-        return list(self._doubled(other) - other._doubled(self))
+        others = other._doubled(self)
+        return [number for number in self._doubled(other) if number not in others]
 
-    def _doubled(self, other: "_Numbers") -> set[str]:
-        return {
+    def _doubled(self, other: "_Numbers") -> list[str]:
+        return [
             _plain(first.text)
             for first, second in pairwise(self._numbers)
             if first.runs == second.runs
@@ -228,7 +229,7 @@ class _Numbers:
             and self._text[first.end : second.start].isspace()
             # not two groups of thousands of one number, which the other text has
             and other._readings.isdisjoint((first.readings & second.readings) - {_reading(value)})
-        }
+        ]
 
     def _is_excused(self, part: int, others: set[str], other: "_Numbers") -> bool:
         if part <= _MAX_UNJUDGED or part in other._parts:
