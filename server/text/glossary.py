@@ -8,7 +8,7 @@ ones. So the time for a place hardly depends on the number of terms.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import regex
 
@@ -74,12 +74,13 @@ Targets = tuple[str, ...]  # alternatives of one another
 
 
 @dataclass(frozen=True, slots=True)
-class TermTranslation:
-    """A term from `start` to `end` of a sentence, and its translation."""
+class FoundTerm:
+    """A term from `start` to `end` of a sentence, and its translations, in all caps where the term is."""
 
     start: int
     end: int
-    text: str
+    term: str
+    targets: Targets
 
 
 class Glossary:
@@ -123,8 +124,11 @@ class Glossary:
         """Return the terms that `text` has, in their order."""
         return tuple(dict.fromkeys(each.term for each in self._found(text)))
 
-    def only_term(self, sentence: str) -> "TermTranslation | None":
-        """Return the term of a sentence that has nothing else but punctuation around it; None for any other."""
+    def only_term(self, sentence: str) -> FoundTerm | None:
+        """Return the term of a sentence that has nothing else but punctuation around it, with the first translation.
+
+        None for any other sentence.
+        """
         if len(sentence) > 2 * MAX_TERM_CHARACTERS:
             return None
         found = self._found(sentence)
@@ -134,21 +138,20 @@ class Glossary:
         if not _AROUND.issuperset(sentence[: term.start] + sentence[term.end :]):
             return None
         is_capital = sentence[term.start].isupper() and not term.term[0].isupper()
-        translation = with_capital(term.targets[0]) if is_capital else term.targets[0]
-        return TermTranslation(term.start, term.end, translation)
+        return replace(term, targets=(with_capital(term.targets[0]) if is_capital else term.targets[0],))
 
-    def _found(self, sentence: str) -> list["_FoundTerm"]:
+    def _found(self, sentence: str) -> list[FoundTerm]:
         """Return the terms of a sentence in their order."""
         lowered = sentence.lower()
         if len(lowered) != len(sentence):  # some letters become two in lower case: then only the same case matches
             lowered = sentence
-        found: dict[int, _FoundTerm] = {}
+        found: dict[int, FoundTerm] = {}
         for index in self._indexes:
             last = 0  # end of the last term: one inside it does not count, unless the longer one's case did not match
             for start, end in index.find(lowered):
                 entry = self._entry(lowered[start:end], sentence[start:end])
                 if start >= last and entry is not None:
-                    found[start] = _FoundTerm(start, end, *entry)
+                    found[start] = FoundTerm(start, end, *entry)
                     last = end
         return [each for _, each in sorted(found.items())]
 
@@ -161,16 +164,6 @@ class Glossary:
             return folded, targets[folded]
         term = self._terms_in_caps.get((folded, written)) if is_in_caps else None
         return None if term is None else (term, tuple(target.upper() for target in targets[term]))
-
-
-@dataclass(frozen=True, slots=True)
-class _FoundTerm:
-    """A term in a sentence with its position, and its translations, in all caps where the term is."""
-
-    start: int
-    end: int
-    term: str
-    targets: Targets
 
 
 def with_capital(term: str) -> str:

@@ -171,7 +171,11 @@ class Attempts:
         first, last = start + term.start, start + term.end
         if unit.protected_in(first, last):
             return None
-        return (unchanged(unit, (start, first)), replaced(unit, (first, last), term.text), unchanged(unit, (last, end)))
+        return (
+            unchanged(unit, (start, first)),
+            replaced(unit, (first, last), term.targets[0]),
+            unchanged(unit, (last, end)),
+        )
 
     def _with_means(
         self, sentence: Sentence, required: Sequence[tuple[str, ...]] = (), suppressed: tuple[Tokens, ...] = ()

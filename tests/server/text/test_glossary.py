@@ -159,7 +159,7 @@ def test_a_term_may_have_alternatives() -> None:
 def test_a_sentence_that_is_one_term_has_a_translation(sentence: str, translation: str | None) -> None:
     glossary = Glossary({"apple": "Apfel", "win": ["gewinnen", "siegen"], "NASA": "Nasa", "C": "Ce"})
     term = glossary.only_term(sentence)
-    assert (None if term is None else sentence[: term.start] + term.text + sentence[term.end :]) == translation
+    assert (None if term is None else sentence[: term.start] + term.targets[0] + sentence[term.end :]) == translation
 
 
 def test_a_translation_that_begins_with_a_term_begins_as_its_source_does() -> None:
