@@ -429,27 +429,19 @@ def _returns_beams(params: SentenceParams) -> bool:
     return not params.decodes_independently and options.num_beam_groups == 1 and options.patience >= 1
 
 
-class SourceLength:
-    """The longest source of a model."""
+def fitted(index: int, source: TokenIds, config: BundleConfig, *, truncate: bool) -> TokenIds:
+    """Return the source of the text at `index`, shortened before its control tokens if the model takes no longer one.
 
-    def __init__(self, config: BundleConfig) -> None:
-        described = config.tokenizer
-        num_after = 1 if described.after is None else len(described.after)
-        self._num_after = num_after + (described.source_language_last and bool(described.source_language_tokens))
-        self._max_tokens = config.shapes.max_source_tokens
-
-    def fitted(self, index: int, source: TokenIds, *, truncate: bool) -> TokenIds:
-        """Return the source of the text at `index`, shortened before its control tokens if it must be.
-
-        Raises `TextTooLong` for a longer source that must not be truncated.
-        """
-        limit = self._max_tokens
-        if len(source) <= limit:
-            return source
-        if not truncate:
-            raise TextTooLong(
-                f"text {index} must have at most {limit} tokens with this model. Given: {len(source)}; "
-                "shorten it, or set `truncate` to drop its end"
-            )
-        end = len(source) - self._num_after
-        return np.concatenate([source[: limit - self._num_after], source[end:]])
+    Raises `TextTooLong` for a longer source that must not be truncated.
+    """
+    limit, described = config.shapes.max_source_tokens, config.tokenizer
+    if len(source) <= limit:
+        return source
+    if not truncate:
+        raise TextTooLong(
+            f"text {index} must have at most {limit} tokens with this model. Given: {len(source)}; "
+            "shorten it, or set `truncate` to drop its end"
+        )
+    num_after = 1 if described.after is None else len(described.after)
+    num_after += described.source_language_last and bool(described.source_language_tokens)
+    return np.concatenate([source[: limit - num_after], source[len(source) - num_after :]])

@@ -18,9 +18,9 @@ from server.translation.assembly import sentence_details
 from server.translation.engine_requests import (
     ParamsResolver,
     RequestBuilder,
-    SourceLength,
     first_in_prefix,
     first_token,
+    fitted,
     with_model_defaults,
 )
 from server.translation.execution import Deadline, Runner, runner_for
@@ -77,7 +77,6 @@ class _Task:
         self._tokenizer = tokenizer
         self._clock = clock
         self._config = engine.bundle.config
-        self._length = SourceLength(self._config)
 
     def _begin(self, sized: TranslationRequest, num_characters: int) -> tuple[Deadline, Runner, Submission]:
         """Return the deadline of a call that arrives now, with the runner for its texts, and its submission."""
@@ -92,7 +91,7 @@ class _Task:
         for index, text in enumerate(texts):
             checkpoint()
             tokens = builder.tokens(prefix + text)
-            source = self._length.fitted(index, tokens, truncate=truncate)
+            source = fitted(index, tokens, self._config, truncate=truncate)
             yield source, len(source) < len(tokens)
 
 

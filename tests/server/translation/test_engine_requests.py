@@ -16,9 +16,9 @@ from server.translation.engine_requests import (
     ParamsResolver,
     Part,
     SentenceEncoder,
-    SourceLength,
     first_in_prefix,
     first_token,
+    fitted,
     num_required_tokens,
 )
 from server.translation.limits import TranslationLimits
@@ -173,7 +173,7 @@ def _config(bundle: Bundle, **tokenizer: object) -> BundleConfig:
 
 
 def _fitted(config: BundleConfig, length: int) -> list[int]:
-    return list(map(int, SourceLength(config).fitted(0, np.arange(length, dtype=np.int32), truncate=True)))
+    return list(map(int, fitted(0, np.arange(length, dtype=np.int32), config, truncate=True)))
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,8 @@ def test_a_long_source_loses_what_stands_before_its_control_tokens(
 
 
 def test_a_long_source_is_rejected_unless_it_may_be_cut(echo_bundle: Bundle) -> None:
-    length = SourceLength(_config(echo_bundle))
+    config = _config(echo_bundle)
     source = np.arange(6, dtype=np.int32)
-    assert length.fitted(3, source[:5], truncate=False) is not None
+    assert fitted(3, source[:5], config, truncate=False) is not None
     with pytest.raises(TextTooLong, match=r"text 3 must have at most 5 tokens with this model. Given: 6"):
-        length.fitted(3, source, truncate=False)
+        fitted(3, source, config, truncate=False)
