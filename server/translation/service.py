@@ -159,12 +159,14 @@ class TranslationService:
         def detect_all() -> list[Detection | None]:
             return self._detector.detect_all((self._visible(text, request) for text in request.texts), target)
 
-        arrived = time.monotonic()
-        deadline = Deadline.of(self._limits.deadline(request, arrived), arrived, time.monotonic)
         # Each text is a matrix product of the detector, however short it is.
         size = request.num_characters + _DETECTION_CHARACTERS * len(request.texts)
         inline_characters = -1 if request.in_background else INLINE_CHARACTERS
-        return await runner_for(size, request.format == "text", deadline, inline_characters)(detect_all)
+        return await runner_for(size, request.format == "text", self._deadline(request), inline_characters)(detect_all)
+
+    def _deadline(self, request: TranslationRequest) -> Deadline:
+        arrived = time.monotonic()
+        return Deadline.of(self._limits.deadline(request, arrived), arrived, time.monotonic)
 
     def _visible(self, text: str, request: TranslationRequest) -> str:
         checkpoint()
@@ -180,8 +182,6 @@ class TranslationService:
         """Return for each text all languages that it may be in, the most likely first; none without a letter."""
         request = TranslationRequest(tuple(texts), "", "")
         self._limits.check_size(request)
-        arrived = time.monotonic()
-        deadline = Deadline.of(self._limits.deadline(request, arrived), arrived, time.monotonic)
 
         def rank_all() -> list[list[Detection]]:
             ranked = []
@@ -190,7 +190,7 @@ class TranslationService:
                 ranked.append(self._detector.rank(text))
             return ranked
 
-        return await ThreadRunner(PLAIN_TEXTS, deadline)(rank_all)
+        return await ThreadRunner(PLAIN_TEXTS, self._deadline(request))(rank_all)
 
     async def _translate_part(
         self, request: TranslationRequest, part: "_Part", stream: TextStream | None

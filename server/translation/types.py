@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol, Self
@@ -28,18 +28,14 @@ class TokenCounts:
     target: Mapping[int, int]
 
     @classmethod
-    def of(cls, sentences: Iterable[tuple[int, int]]) -> Self:
+    def of(cls, sentences: Sequence[tuple[int, int]]) -> Self:
         """Count sentences by their numbers of source and target tokens."""
-        source: dict[int, int] = {}
-        target: dict[int, int] = {}
-        for num_source, num_target in sentences:
-            source[num_source] = source.get(num_source, 0) + 1
-            target[num_target] = target.get(num_target, 0) + 1
-        return cls(source, target)
+        source, target = zip(*sentences, strict=True) if sentences else ((), ())
+        return cls(Counter(source), Counter(target))
 
     def __add__(self, other: "TokenCounts") -> "TokenCounts":
         """Return the counts of the sentences of both."""
-        return TokenCounts(_sum(self.source, other.source), _sum(self.target, other.target))
+        return TokenCounts(Counter(self.source) + Counter(other.source), Counter(self.target) + Counter(other.target))
 
     @property
     def num_sentences(self) -> int:
@@ -55,10 +51,6 @@ class TokenCounts:
     def num_target_tokens(self) -> int:
         """The target tokens of all sentences."""
         return sum([length * number for length, number in self.target.items()])
-
-
-def _sum(first: Mapping[int, int], second: Mapping[int, int]) -> dict[int, int]:
-    return {length: first.get(length, 0) + second.get(length, 0) for length in {**first, **second}}
 
 
 # html and xml keep their tags; text keeps everything that is not words.

@@ -6,6 +6,7 @@ Tags are never dropped or interleaved.
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from server.interface.interruption import checkpoint
 from server.text.protection.free_words import CERTAIN, FreeWords, PlacementScores, TargetWords
 from server.text.protection.word_alignment import Links, Range
-from server.text.readers.units import OBJECT, Tag, Unit
+from server.text.readers.units import Tag, Unit, filled
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def render(unit: Unit, target: str, blocks: Sequence[Block], outputs: Sequence[s
     """Return the translation `target` of a unit with its tags, escaped; each `OBJECT` becomes the next of `outputs`."""
     if unit.is_plain:
         return unit.escape(target)
-    write = _writer(unit.escape, outputs)
+    write = partial(filled, outputs=iter(outputs), escape=unit.escape)
     if not unit.tags:
         return write(target)
     source = unit.text
@@ -102,17 +103,6 @@ def fits(tags: Sequence[Tag], limits: Range, order: Sequence[Range]) -> bool:
         if True in inside and not all(inside[inside.index(True) : len(inside) - inside[::-1].index(True)]):
             return False
     return True
-
-
-def _writer(escape: Callable[[str], str], outputs: Sequence[str]) -> Callable[[str], str]:
-    """Return a function that writes the parts of a text in their order."""
-    left = iter(outputs)
-
-    def write(text: str) -> str:
-        first, *others = text.split(OBJECT)
-        return escape(first) + "".join(next(left) + escape(other) for other in others)
-
-    return write
 
 
 class _Words:

@@ -171,7 +171,7 @@ class UnitBuilder:
 
         A model reads the word without them, and a mark stands directly behind the translation of the word.
         """
-        by_start = self._by_start()
+        by_start = _ByStart(self._nodes)
         raised: list[tuple[int, int]] = []
         for node in self._nodes:
             start, end = node.start, node.end
@@ -233,7 +233,7 @@ class UnitBuilder:
         given, spans = self._protected, self._with_variables(find_spans(self._text, self.unknown))
         if not spans:
             return tuple(given)
-        by_start = self._by_start()
+        by_start = _ByStart(self._nodes)
         starts = [each.start for each in given]
         found: list[ProtectedSpan] = []
         taken: set[int] = set()
@@ -267,9 +267,6 @@ class UnitBuilder:
             if letters is not None and is_free and not self._text[node.end : node.end + 1].isalnum():
                 found.append(Span(letters.start(), node.end, SpanKind.IDENTIFIER))
         return sorted([*spans, *found], key=attrgetter("start")) if found else spans
-
-    def _by_start(self) -> "_ByStart":
-        return _ByStart(self._nodes)
 
     def _stretch_tags(self, start: int, end: int) -> None:
         """Move tags that begin or end inside a span to its borders, around the span as long as none would cross."""

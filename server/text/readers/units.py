@@ -1,7 +1,7 @@
 """Units of translation (a paragraph, a cell, a line), with their inline tags and protected spans."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -132,6 +132,12 @@ class Unit:
 
     def _borders_of(self, start: int, end: int) -> Sequence[tuple[int, int]]:
         return self._borders[bisect_left(self._borders, (start, 0)) : bisect_left(self._borders, (end + 1, 0))]
+
+
+def filled(text: str, outputs: Iterator[str], escape: Callable[[str], str] = str) -> str:
+    """Return an escaped text with the next of the `outputs` for each `OBJECT`."""
+    first, *others = text.split(OBJECT)
+    return escape(first) + "".join([next(outputs, OBJECT) + escape(other) for other in others])
 
 
 # Units are translated, strings stay as they are.

@@ -43,9 +43,7 @@ class ByteTokenizer(BaseTokenizer):
         """Return the character of each byte, from U+0000 to U+00FF; nothing for control tokens."""
         return [chr(id_ - _FIRST_BYTE) if _is_byte(id_) else "" for id_ in token_ids]
 
-    def target_pieces(self, token_ids: Sequence[int]) -> list[str]:
-        """Return the character of each byte, from U+0000 to U+00FF; nothing for control tokens."""
-        return self.source_pieces(token_ids)
+    target_pieces = source_pieces
 
     def source_spans(self, text: str) -> list[tuple[int, int]]:
         """Return the character of `text` to which each byte belongs, as a range."""

@@ -65,9 +65,7 @@ class JsonTokenizer(BaseTokenizer):
         """Return the vocabulary entry of each source token."""
         return [self._backend.id_to_token(id_) or "" for id_ in token_ids]
 
-    def target_pieces(self, token_ids: Sequence[int]) -> list[str]:
-        """Return the vocabulary entry of each target token."""
-        return self.source_pieces(token_ids)
+    target_pieces = source_pieces
 
     def source_spans(self, text: str) -> list[tuple[int, int]]:
         """Return the character range of `text` that each token of `encode` without a prompt covers."""

@@ -87,7 +87,7 @@ def test_tokens_count_the_end_of_every_sentence(echo: EchoGenerator) -> None:
     lengths = [len(request.source) for request in echo.batches[0]]
     assert result.translations[0].source_tokens == sum(lengths)
     assert result.translations[0].target_tokens == sum(lengths)
-    assert result.sentence_tokens == TokenCounts.of((length, length) for length in lengths)
+    assert result.sentence_tokens == TokenCounts.of([(length, length) for length in lengths])
 
 
 def test_one_sentence_that_was_cut_marks_the_whole_text(echo: EchoGenerator) -> None:
