@@ -1,6 +1,7 @@
 """An engine that answers by a rule, and a bundle whose tokenizer has all characters of Unicode."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,12 +9,29 @@ import numpy as np
 
 from bundle.loading import Bundle
 from bundle.manifest import Repair, SpanCopying, TokenizerDescription
+from server.interface.decoding_options import DecodingOptions
 from server.interface.request import Completion, Hypothesis, Request, TokenDetails
 from server.text.tokenizers.registry import open_tokenizer
+from server.translation.limits import TranslationLimits
+from server.translation.pipeline import Pipeline
+from server.translation.types import TextFormat, Translation, TranslationRequest
 from tests.fakes.echo import EchoGenerator
 from tests.fakes.engine import fake_bundle
 
 Rule = Callable[[str], str | Sequence[str]]
+
+
+def replacing(words: Mapping[str, str]) -> Rule:
+    """Return the rule of a model that writes other words for these."""
+
+    def rule(text: str) -> str:
+        for word, translation in words.items():
+            text = text.replace(word, translation)
+        return text
+
+    return rule
+
+
 MAX_TOKENS = 4096
 
 
@@ -43,6 +61,16 @@ def byte_bundle(
             }
         ),
     )
+
+
+def translated(
+    engine: EchoGenerator, *texts: str, format_: TextFormat = "text", **options: object
+) -> list[Translation]:
+    """Return the translations of texts in the languages of an engine, also of those that are in the target language."""
+    config = engine.bundle.config
+    wanted = DecodingOptions.given({"if_already_target": "translate", **options})
+    request = TranslationRequest(texts, config.source_languages[0], config.target_languages[0], wanted, format=format_)
+    return asyncio.run(Pipeline(engine, TranslationLimits()).translate(request)).translations
 
 
 class RuleEngine(EchoGenerator):

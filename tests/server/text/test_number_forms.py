@@ -55,18 +55,6 @@ def test_a_copied_grouped_number_gets_the_separators_of_the_target(value: int, s
     assert localized(number, number, source, target) == wanted
 
 
-@given(groupable, tags, tags)
-def test_edits_map_the_text_to_the_localized_text(value: int, source: str, target: str) -> None:
-    assume(separators(source) and separators(target))
-    text = f"qq {_grouped(value, source)} zz {_grouped(value + 1, source)}."
-    found = _edits(text, text, source, target)
-    assert len(found) == (0 if _are_alike(source, target) else 2)
-    written = text
-    for start, end, replacement in reversed(found):
-        written = written[:start] + replacement + written[end:]
-    assert written == localized(text, text, source, target)
-
-
 @given(groupable, groupable, tags, tags)
 def test_a_number_that_the_source_does_not_have_so_is_left(value: int, other: int, source: str, target: str) -> None:
     assume(value != other and separators(source))

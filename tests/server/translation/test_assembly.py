@@ -1,4 +1,3 @@
-import asyncio
 from dataclasses import replace
 
 import numpy as np
@@ -6,15 +5,13 @@ import pytest
 
 from bundle.loading import Bundle
 from bundle.manifest import SpanCopying
-from server.interface.decoding_options import DecodingOptions, DetailOptions
+from server.interface.decoding_options import DetailOptions
 from server.interface.request import Completion, FinishReason, Hypothesis, Request, TokenDetails
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation.assembly import sentence_details
-from server.translation.limits import TranslationLimits
-from server.translation.pipeline import Pipeline
-from server.translation.types import SentenceDetails, TokenScore, TranslationRequest
+from server.translation.types import SentenceDetails, TokenScore
 from tests.fakes.echo import EchoGenerator
-from tests.fakes.rule_engine import RuleEngine, byte_bundle
+from tests.fakes.rule_engine import RuleEngine, byte_bundle, replacing, translated
 
 
 class _SilentEngine(EchoGenerator):
@@ -29,9 +26,7 @@ class _SilentEngine(EchoGenerator):
 def test_a_translation_ended_before_its_first_token_has_a_score(
     echo: EchoGenerator, text: str, score: float, log_probability: float
 ) -> None:
-    pipeline = Pipeline(_SilentEngine(echo.bundle), TranslationLimits())
-    options = DecodingOptions(max_new_tokens=1, return_scores=True)
-    [translation] = asyncio.run(pipeline.translate(TranslationRequest((text,), "en", "de", options))).translations
+    [translation] = translated(_SilentEngine(echo.bundle), text, max_new_tokens=1, return_scores=True)
     assert translation.target_tokens == 0
     assert translation.score == pytest.approx(score)
     assert translation.log_probability == pytest.approx(log_probability)
@@ -91,15 +86,7 @@ def test_the_end_is_a_token_where_it_was_generated(echo_bundle: Bundle) -> None:
 def test_a_tag_divides_a_number_where_it_does_in_the_source(markup: str, expected: str) -> None:
     words = {"It": "Es", "costs": "kostet", "I say": "sage ich", "now": "jetzt", "has": "hat", "doors": "Türen"}
     words |= {"90.74": "90,74", "20,000": "20.000", "1,000": "1.000", " or ": " oder "}
-
-    def translated(text: str) -> str:
-        for word, translation in words.items():
-            text = text.replace(word, translation)
-        return text
-
-    pipeline = Pipeline(RuleEngine(byte_bundle(), translated), TranslationLimits())
-    request = TranslationRequest((markup,), "en", "de", format="html")
-    [translation] = asyncio.run(pipeline.translate(request)).translations
+    [translation] = translated(RuleEngine(byte_bundle(), replacing(words)), markup, format_="html")
     assert translation.text == expected
 
 
@@ -114,16 +101,12 @@ def test_signs_that_the_model_loses_stand_next_to_their_words(text: str) -> None
         return "".join("#" if sign in lost else sign for sign in read)
 
     bundle = byte_bundle(copying=SpanCopying(masks=("X1", "X2", "X3"), lost_signs=tuple(lost)))
-    request = TranslationRequest((text,), "en", "de", DecodingOptions(if_already_target="translate"))
-    result = asyncio.run(Pipeline(RuleEngine(bundle, garbled), TranslationLimits()).translate(request))
-    assert result.translations[0].text == text
+    assert translated(RuleEngine(bundle, garbled), text)[0].text == text
 
 
 def test_a_sign_touches_no_word_that_it_does_not_touch_in_the_source() -> None:
     bundle = byte_bundle(copying=SpanCopying(masks=("X1",), lost_signs=("€",)))
-    engine = RuleEngine(bundle, lambda text: text.replace(",", ""))
-    request = TranslationRequest(("Pay 20 €, or call me.", "Pay €20, or call me."), "en", "de")
-    found = asyncio.run(Pipeline(engine, TranslationLimits()).translate(request)).translations
+    found = translated(RuleEngine(bundle, replacing({",": ""})), "Pay 20 €, or call me.", "Pay €20, or call me.")
     assert [each.text for each in found] == ["Pay 20 € or call me.", "Pay €20 or call me."]
 
 
@@ -141,15 +124,7 @@ def test_a_sign_touches_no_word_that_it_does_not_touch_in_the_source() -> None:
 )  # fmt: skip
 def test_an_apostrophe_quotes_no_placeholder_of_a_message(text: str, expected: str) -> None:
     words = {"The book": "Le livre", "the book": "le livre", "books": "livres", "isn't": "n'est pas", " of ": " d'"}
-
-    def translated(source: str) -> str:
-        for word, translation in words.items():
-            source = source.replace(word, translation)
-        return source
-
-    pipeline = Pipeline(RuleEngine(byte_bundle("en", "fr"), translated), TranslationLimits())
-    request = TranslationRequest((text,), "en", "fr")
-    [translation] = asyncio.run(pipeline.translate(request)).translations
+    [translation] = translated(RuleEngine(byte_bundle("en", "fr"), replacing(words)), text)
     assert translation.text == expected
 
 
@@ -166,7 +141,5 @@ def test_an_apostrophe_quotes_no_placeholder_of_a_message(text: str, expected: s
 )
 def test_spans_in_front_of_a_sentence_are_not_read(text: str, read: str | None) -> None:
     engine = RuleEngine(byte_bundle(copying=SpanCopying(masks=("X1", "X2"))))
-    request = TranslationRequest((text,), "en", "de", DecodingOptions(if_already_target="translate"))
-    [translation] = asyncio.run(Pipeline(engine, TranslationLimits()).translate(request)).translations
-    assert translation.text == text
+    assert translated(engine, text)[0].text == text
     assert [each.strip() for each in engine.read] == ([] if read is None else [read])

@@ -1,6 +1,5 @@
 """Machine-readable spans survive character by character, whatever the model makes of them."""
 
-import asyncio
 import re
 from html import escape, unescape
 
@@ -10,13 +9,10 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from bundle.manifest import SpanCopying
-from server.interface.decoding_options import DecodingOptions
-from server.translation.limits import TranslationLimits
-from server.translation.pipeline import Pipeline
-from server.translation.types import TextFormat, Translation, TranslationRequest
+from server.translation.types import TextFormat, Translation
 from tests.fakes.echo import make_bundle
 from tests.fakes.hostile_engines import HOSTILE, NOTATIONS
-from tests.fakes.rule_engine import RuleEngine, byte_bundle
+from tests.fakes.rule_engine import RuleEngine, byte_bundle, translated
 
 # Sentences with a place for a span, in scripts with and without blanks between words.
 SENTENCES = {
@@ -34,14 +30,11 @@ SENTENCES = {
 }
 
 
-def translated(
+def _hostile(
     rule: str, texts: list[str], format_: TextFormat = "text", source: str = "en", target: str = "de"
 ) -> list[Translation]:
     """Return the translations of texts with one of the hostile models."""
-    engine = RuleEngine(byte_bundle(source, target), HOSTILE[rule])
-    options = DecodingOptions(if_already_target="translate")
-    request = TranslationRequest(tuple(texts), source, target, options, format=format_)
-    return asyncio.run(Pipeline(engine, TranslationLimits()).translate(request)).translations
+    return translated(RuleEngine(byte_bundle(source, target), HOSTILE[rule]), *texts, format_=format_)
 
 
 def _is_there_once(span: str, text: str) -> bool:
@@ -54,7 +47,7 @@ def _is_there_once(span: str, text: str) -> bool:
 def test_every_span_comes_back_exactly_once(language: str, rule: str) -> None:
     spans = list(NOTATIONS.values())
     texts = [SENTENCES[language].format(span) for span in spans]
-    for span, found in zip(spans, translated(rule, texts, "text", language, "en"), strict=True):
+    for span, found in zip(spans, _hostile(rule, texts, "text", language, "en"), strict=True):
         assert _is_there_once(span, found.text), (span, found.text)
         assert span in "".join(each.text for each in found.protected)
 
@@ -66,7 +59,7 @@ def test_every_span_comes_back_in_markup_with_all_tags(rule: str, format_: TextF
         spans = [escape(span, quote=False) for span in NOTATIONS.values() if not span.startswith("<%")]
         sentence = SENTENCES[language].replace("{}", '<b>{}</b> <i id="1">a</i><br/> ')
         texts = [f"<p>{sentence.format(span)}</p>" for span in spans]
-        for span, source, found in zip(spans, texts, translated(rule, texts, format_, language), strict=True):
+        for span, source, found in zip(spans, texts, _hostile(rule, texts, format_, language), strict=True):
             assert _is_there_once(span, found.text), (span, found.text)
             before, after = etree.fromstring(source), etree.fromstring(found.text)
             assert sorted(each.tag for each in before.iter()) == sorted(each.tag for each in after.iter())
@@ -83,7 +76,7 @@ def test_tags_and_comments_inside_a_span_do_not_cut_it(rule: str, mark: str) -> 
     visible = ["{name}", "%1$s", "$USER", "AB-123", "x@ab.org", "@anna", "v1.2.3", "##A_B##"]
     texts = [f"<p>Ask <b>the {cut} dog</b> now.</p>" for span in visible for cut in _cut(span, mark)]
     spans = [span for span in visible for _ in _cut(span, mark)]
-    for span, source, found in zip(spans, texts, translated(rule, texts, "html"), strict=True):
+    for span, source, found in zip(spans, texts, _hostile(rule, texts, "html"), strict=True):
         assert _is_there_once(span, _visible(found.text)), (source, found.text)
         assert sorted(_TAG.findall(found.text)) == sorted(_TAG.findall(source))
         etree.fromstring(found.text)
@@ -129,7 +122,7 @@ def _visible(text: str) -> str:
     ],
 )
 def test_spans_that_touch_other_things_come_back(text: str, spans: list[str], rule: str) -> None:
-    [found] = translated(rule, [text])
+    [found] = _hostile(rule, [text])
     for span in spans:
         assert _is_there_once(span, found.text), found.text
     if not spans:
@@ -138,7 +131,7 @@ def test_spans_that_touch_other_things_come_back(text: str, spans: list[str], ru
 
 @pytest.mark.parametrize("rule", HOSTILE)
 def test_a_mask_in_the_source_is_a_word_of_the_source(rule: str) -> None:
-    [found] = translated(rule, ["The X1 and <b>{name}</b> X2 jump over {x}."], "html")
+    [found] = _hostile(rule, ["The X1 and <b>{name}</b> X2 jump over {x}."], "html")
     assert _is_there_once("{name}", found.text)
     assert _is_there_once("{x}", found.text)
 
@@ -146,8 +139,7 @@ def test_a_mask_in_the_source_is_a_word_of_the_source(rule: str) -> None:
 def test_spans_that_an_answer_has_in_place_of_their_masks_are_there() -> None:
     answer = "Öffnen Sie AB-1234 und zweimal {x} und {x}."
     engine = RuleEngine(byte_bundle(copying=SpanCopying(masks=("X1", "X2", "X3"))), lambda _: answer)
-    request = TranslationRequest(("Open AB-1234 and {x} and {x}.",), "en", "de", DecodingOptions())
-    [found] = asyncio.run(Pipeline(engine, TranslationLimits()).translate(request)).translations
+    [found] = translated(engine, "Open AB-1234 and {x} and {x}.")
     assert found.text == answer
     assert [each.text for each in found.protected] == ["AB-1234", "{x}", "{x}"]
     assert len(engine.read) == 1
@@ -157,19 +149,16 @@ def test_spans_that_an_answer_has_in_place_of_their_masks_are_there() -> None:
 def test_more_spans_than_masks_are_kept_in_pieces() -> None:
     for rule in HOSTILE:
         spans = [f"{{name{number}}}" for number in range(30)]
-        [found] = translated(rule, [" and ".join(f"the {span}" for span in spans)])
+        [found] = _hostile(rule, [" and ".join(f"the {span}" for span in spans)])
         assert all(_is_there_once(span, found.text) for span in spans)
 
 
 def test_characters_that_the_vocabulary_lacks_are_kept(tmp_path_factory: pytest.TempPathFactory) -> None:
     bundle = make_bundle(tmp_path_factory.mktemp("few"))
     for rule in HOSTILE.values():
-        request = TranslationRequest(
-            ("the 🎉 dog 日本 is in Жук", "<p>the <b>日本</b> dog</p>"), "en", "de", format="html"
-        )
-        done = asyncio.run(Pipeline(RuleEngine(bundle, rule), TranslationLimits()).translate(request))
-        assert [each.text.count("日本") for each in done.translations] == [1, 1]
-        assert done.translations[0].text.count("🎉") == done.translations[0].text.count("Жук") == 1
+        texts = ("the 🎉 dog 日本 is in Жук", "<p>the <b>日本</b> dog</p>")
+        first, second = (each.text for each in translated(RuleEngine(bundle, rule), *texts, format_="html"))
+        assert [first.count("日本"), second.count("日本"), first.count("🎉"), first.count("Жук")] == [1, 1, 1, 1]
 
 
 _CUTS = ("", "", "<!-- c -->", "<wbr/>", "<i></i>", "<i><b></b></i>")
@@ -218,7 +207,7 @@ def _documents(draw: st.DrawFn, depth: int = 2) -> str:
 @given(_documents(), st.sampled_from(sorted(HOSTILE)), st.sampled_from(["html", "xml"]))
 def test_any_document_keeps_its_spans_and_tags(inside: str, rule: str, format_: TextFormat) -> None:
     source = f"<p>{inside}</p>"
-    [found] = translated(rule, [source], format_)
+    [found] = _hostile(rule, [source], format_)
     for span in _SPAN.findall(_visible(source)):
         assert _visible(found.text).count(span) == _visible(source).count(span)
     assert sorted(map(str.strip, _TAG.findall(found.text))) == sorted(map(str.strip, _TAG.findall(source)))
