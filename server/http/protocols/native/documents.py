@@ -176,9 +176,7 @@ async def submit(
     memory = await named_memory(request, memory_id, memory_threshold)
     translation_request = TranslationRequest((), "", "", options, memory=memory)
     into = service.check(translation_request, source, target)
-    translate = document_translation(
-        service, translation_request, source, target, lambda done: server.metrics.translated(done.result)
-    )
+    translate = document_translation(service, translation_request, source, target, server.metrics.translated)
     name = _result_name(file.filename or "", into)
     format_options = FormatOptions(delimiter, split_columns(columns), encoding, into, join_captions, reading_speed)
     job = await server.documents.submit(name, file.file, charged(request, translate), format_options, format)

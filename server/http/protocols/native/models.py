@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bundle.loading import Bundle
 from bundle.manifest import BundleConfig
 from bundle.tensors import Precision
-from server.http.protocols.native.fields import MAX_TAG_CHARACTERS, AnswerModel, BoundedBody, Text
+from server.http.protocols.native.fields import MAX_TAG_CHARACTERS, AnswerModel, BoundedBody, Texts
 from server.http.requests.model_names import MAX_LISTED_PAIRS, listed_models
 from server.http.responses.errors import error_responses
 from server.http.state import RequestRecord, ServerState, request_record, server_state
@@ -182,7 +182,7 @@ class DetectBody(BoundedBody):
 
     model_config = ConfigDict(extra="forbid")
 
-    text: Text
+    text: Texts
 
 
 class CandidateAnswer(AnswerModel):
@@ -205,12 +205,11 @@ async def detect(
     record: Annotated[RequestRecord, Depends(request_record)],
 ) -> DetectionsAnswer:
     """Return the languages that each text may be in, at most five, with their probabilities."""
-    texts = (body.text,) if isinstance(body.text, str) else tuple(body.text)
-    record.num_texts, record.num_characters = len(texts), sum(map(len, texts))
+    record.num_texts, record.num_characters = len(body.text), sum(map(len, body.text))
     service, _ = server.accept()
     return DetectionsAnswer(
         detections=[
             [CandidateAnswer.model_validate(each) for each in ranked[:_MAX_CANDIDATES]]
-            for ranked in await service.rank(texts)
+            for ranked in await service.rank(body.text)
         ]
     )
