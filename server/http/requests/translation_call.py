@@ -70,8 +70,7 @@ def begin_call(request: Request, num_texts: int, num_characters: int, options: D
     record.num_texts, record.num_characters = num_texts, num_characters
     charge(request, num_characters)
     if num_bytes := expected_detail_bytes(options, num_characters):
-        server_state(request).expected.add(record.client, num_bytes)
-        record.expected_bytes += num_bytes
+        record.resources.enter_context(server_state(request).expected.holding(record.client, num_bytes))
     return bool(num_bytes)
 
 
