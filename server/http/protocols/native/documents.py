@@ -7,10 +7,10 @@ from fastapi import APIRouter, Depends, Form, Request, Response, UploadFile
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, AliasPath, Field
 
-from server.documents.formats.options import MAX_READING_SPEED, READING_SPEED, FormatOptions, split_columns
+from server.documents.formats.option_fields import FormatFields
 from server.documents.jobs import JobStatus
 from server.documents.text_translation import document_translation
-from server.http.protocols.native.fields import AnswerModel, IfAny
+from server.http.protocols.native.fields import MAX_TAG_CHARACTERS, AnswerModel, IfAny
 from server.http.requests.admission import charged
 from server.http.requests.memories import named_memory
 from server.http.responses.download import download
@@ -28,10 +28,6 @@ from server.translation.types import KeepReason, MemoryUse, TranslationRequest
 router = APIRouter(prefix="/v1/documents", tags=["documents"])
 
 PATH = router.prefix
-_MAX_TAG_CHARACTERS = 64
-_MAX_DELIMITER_CHARACTERS = 3
-_MAX_FORMAT_CHARACTERS = 16
-_MAX_COLUMNS_CHARACTERS = 4000
 
 Server = Annotated[ServerState, Depends(server_state)]
 
@@ -105,81 +101,45 @@ class DocumentAnswer(AnswerModel):
     )
 
 
+class DocumentForm(FormatFields):
+    """A document, its languages and options, which have the meaning that they have in `/v1/translate`."""
+
+    file: UploadFile
+    source: str | None = Field(None, max_length=MAX_TAG_CHARACTERS)
+    target: str | None = Field(None, max_length=MAX_TAG_CHARACTERS)
+    beam_size: int | None = Field(None, ge=1, le=MAX_BEAM_SIZE)
+    length_penalty: float = Field(1.0, ge=-MAX_LENGTH_PENALTY, le=MAX_LENGTH_PENALTY, allow_inf_nan=False)
+    if_already_target: KeepOrTranslate | None = None
+    repair: bool | None = None
+    return_quality: bool = False
+    min_quality: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
+    on_low_quality: OnLowQuality | None = None
+    memory_id: str | None = Field(None, max_length=64)
+    memory_threshold: int | None = Field(None, ge=0, le=100)
+
+
 @router.post(
     "", status_code=202, response_model_exclude_none=True, responses=error_responses(400, 413, 415, 422, 429, 503)
 )
 async def submit(
+    form: Annotated[DocumentForm, Form(media_type="multipart/form-data")],
     request: Request,
-    file: UploadFile,
     response: Response,
     server: Server,
-    source: Annotated[str | None, Form(max_length=_MAX_TAG_CHARACTERS)] = None,
-    target: Annotated[str | None, Form(max_length=_MAX_TAG_CHARACTERS)] = None,
-    beam_size: Annotated[int | None, Form(ge=1, le=MAX_BEAM_SIZE)] = None,
-    length_penalty: Annotated[float, Form(ge=-MAX_LENGTH_PENALTY, le=MAX_LENGTH_PENALTY, allow_inf_nan=False)] = 1.0,
-    format: Annotated[  # noqa: A002 - the name of the field
-        str | None,
-        Form(
-            max_length=_MAX_FORMAT_CHARACTERS, description="format, such as srt; by default the extension of the name"
-        ),
-    ] = None,
-    delimiter: Annotated[
-        str | None, Form(max_length=_MAX_DELIMITER_CHARACTERS, description="of a .csv file: , ; | or tab")
-    ] = None,
-    columns: Annotated[
-        str | None,
-        Form(
-            max_length=_MAX_COLUMNS_CHARACTERS,
-            description="columns of a .csv file to translate, separated by commas: names in its first row or numbers",
-        ),
-    ] = None,
-    encoding: Annotated[
-        str | None, Form(max_length=_MAX_TAG_CHARACTERS, description="of a text file; by default detected")
-    ] = None,
-    join_captions: Annotated[
-        bool | None,
-        Form(description="of subtitles: translate captions together that one sentence runs over; by default true"),
-    ] = None,
-    reading_speed: Annotated[
-        float | None,
-        Form(
-            ge=1,
-            le=MAX_READING_SPEED,
-            allow_inf_nan=False,
-            description=f"of subtitles: characters a second that viewers read; by default {READING_SPEED:g}",
-        ),
-    ] = None,
-    if_already_target: Annotated[KeepOrTranslate | None, Form()] = None,
-    repair: Annotated[bool | None, Form()] = None,
-    return_quality: Annotated[bool, Form()] = False,
-    min_quality: Annotated[float | None, Form(ge=0, le=1, allow_inf_nan=False)] = None,
-    on_low_quality: Annotated[OnLowQuality | None, Form()] = None,
-    memory_id: Annotated[str | None, Form(max_length=64)] = None,
-    memory_threshold: Annotated[int | None, Form(ge=0, le=100)] = None,
 ) -> DocumentAnswer:
     """Submit a document as multipart/form-data. `format`, or the extension of its name, selects the format.
 
-    Options have the meaning that they have in `/v1/translate`; `details` of the progress has numbers of sentences.
+    `details` of the progress has numbers of sentences.
 
     The document is translated in the background; `Location` is the address of its progress.
     """
     service, _ = server.accept()
-    options = DecodingOptions(
-        beam_size=beam_size,
-        length_penalty=length_penalty,
-        if_already_target=if_already_target,
-        repair=repair,
-        return_quality=return_quality,
-        min_quality=min_quality,
-        on_low_quality=on_low_quality,
-    )
-    memory = await named_memory(request, memory_id, memory_threshold)
-    translation_request = TranslationRequest((), "", "", options, memory=memory)
-    into = service.check(translation_request, source, target)
-    translate = document_translation(service, translation_request, source, target, server.metrics.translated)
-    name = _result_name(file.filename or "", into)
-    format_options = FormatOptions(delimiter, split_columns(columns), encoding, into, join_captions, reading_speed)
-    job = await server.documents.submit(name, file.file, charged(request, translate), format_options, format)
+    memory = await named_memory(request, form.memory_id, form.memory_threshold)
+    asked = TranslationRequest((), "", "", DecodingOptions.of(form), memory=memory)
+    into = service.check(asked, form.source, form.target)
+    translate = document_translation(service, asked, form.source, form.target, server.metrics.translated)
+    name, content = _result_name(form.file.filename or "", into), form.file.file
+    job = await server.documents.submit(name, content, charged(request, translate), form.options(into), form.format)
     response.headers["Location"] = f"{PATH}/{job.id}"
     return DocumentAnswer.model_validate(job)
 
