@@ -6,15 +6,13 @@ import resource
 import select
 import time
 from collections.abc import Iterator
-from http import HTTPStatus
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import httptools
 from starlette.exceptions import HTTPException
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from server.http.responses.errors import NATIVE, http_error_response
 from server.operations.metrics import Metrics
@@ -26,7 +24,7 @@ _PIECE_BYTES = 16 * 1024  # fed to the parser at once; the size of a head is che
 _MIN_BODY_BYTES_PER_SECOND = 10_000
 _MAX_FRAMING_RATIO = 8  # a body in chunks of one byte has five bytes of framing for each of its own
 _ANSWERED_BEYOND_LIMIT = (b"/health/live", b"/health/ready", b"/metrics")
-_UPGRADE_HEADERS = (b"upgrade", b"http2-settings")
+_UPGRADE_HEADERS = (b"connection", b"upgrade", b"http2-settings")
 _WEBSOCKET_PATH = b"/v1/live"
 _SWEEP_SECONDS = 0.25  # between looks at all connections
 _SWEPT_AT_ONCE = 500  # in one iteration of the event loop
@@ -119,7 +117,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._unparsed = b""  # received behind requests that wait for their turn
         self._has_received = self._is_rejected = self._has_ignored_upgrade = False
         self._unsent, self._sent_last = 0, 0.0
-        self._socket: WebSocketsSansIOProtocol | None = None  # that the connection has become
+        self._socket: asyncio.Protocol | None = None  # that the connection has become
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start waiting for a request."""
@@ -190,15 +188,12 @@ class LimitedConnection(HttpToolsProtocol):
 
     def _become_websocket(self, rest: bytes) -> None:
         """Leave the connection to a WebSocket, whose own limits hold from now on, and that of unread responses."""
-        self.connections.discard(self)
-        self._socket = socket = WebSocketsSansIOProtocol(self.config, self.server_state, self.app_state)
         self._enter("idle")
         self._table.set_idle(self, is_idle=False)
-        head = [b"%s %s HTTP/1.1" % (self.parser.get_method(), self.url)]
-        head += [b"%s: %s" % header for header in self.headers]
-        self.transport.set_protocol(socket)
-        socket.connection_made(self.transport)
-        socket.data_received(b"\r\n".join((*head, b"", rest)))
+        self.scope["method"] = self.parser.get_method().decode("ascii")
+        self.handle_websocket_upgrade()
+        self._socket = cast(asyncio.Protocol, self.transport.get_protocol())
+        self._socket.data_received(rest)
 
     def _feed_without_upgrade(self, rest: bytes) -> None:
         """Parse the request again without its upgrade, which a server may ignore (RFC 9110, section 7.8).
@@ -208,12 +203,9 @@ class LimitedConnection(HttpToolsProtocol):
         if (method := self.parser.get_method()) == b"CONNECT":
             self._reject(HTTPException(405))
             return
-        lines = [b"%s %s HTTP/1.1" % (method, self.url)]
-        for name, value in self.headers:
-            if name == b"connection":
-                value = b",".join(each for each in value.split(b",") if each.strip().lower() not in _UPGRADE_HEADERS)
-            if name not in _UPGRADE_HEADERS and (value or name != b"connection"):
-                lines.append(b"%s: %s" % (name, value))
+        is_last = any(name == b"connection" and b"close" in value.lower() for name, value in self.headers)
+        lines = [b"%s %s HTTP/1.1" % (method, self.url), *([b"connection: close"] if is_last else [])]
+        lines += [b"%s: %s" % header for header in self.headers if header[0] not in _UPGRADE_HEADERS]
         self._has_ignored_upgrade = False
         self.parser = httptools.HttpRequestParser(self)
         for piece in (b"\r\n".join((*lines, b"", b"")), rest):
@@ -319,7 +311,6 @@ class LimitedConnection(HttpToolsProtocol):
         response.headers["Connection"] = "close"
         if self._settings.cors_origins:  # the origin is unknown, and the response contains nothing secret
             response.headers["Access-Control-Allow-Origin"] = "*"
-        status = b"HTTP/1.1 %d %s" % (error.status_code, HTTPStatus(error.status_code).phrase.encode())
-        headers = (b"%s: %s" % header for header in response.raw_headers)
-        self.transport.write(b"\r\n".join((status, *headers, b"", bytes(response.body))))
+        headers = (b"%s: %s\r\n" % header for header in response.raw_headers)
+        self.transport.write(b"".join((STATUS_LINE[error.status_code], *headers, b"\r\n", bytes(response.body))))
         self.transport.close()
