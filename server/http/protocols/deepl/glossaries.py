@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse, Response
 from pydantic import BaseModel, Field
 
-from server.http.protocols.deepl.fields import DEEPL, language_code, one_of
+from server.http.protocols.deepl.fields import DEEPL, language_code
 from server.http.requests.parameters import body_of, read_parameters
 from server.http.responses.examples import answers
 from server.http.responses.large_json import json_response
@@ -162,21 +162,11 @@ def pairs(request: Request) -> Response:
 )
 async def create(request: Request) -> Response:
     """Store a glossary."""
-    server = server_state(request)
-    sent = await read_parameters(request)
-    _, model_router = server.accept()
-    texts = {}
-    for name in ("name", "source_lang", "target_lang", "entries"):
-        texts[name] = sent.text(name) or ""
-        if not texts[name]:
-            raise InvalidRequest(f"Parameter '{name}' not specified.")
-    pair = language_pair(texts["source_lang"], texts["target_lang"])
-    if pair not in glossary_pairs(model_router):
-        raise InvalidRequest("Unsupported glossary source language and target language.")
-    separator = SEPARATORS[one_of(sent, "entries_format", tuple(SEPARATORS)) or "tsv"]
-    found = await run_on_glossary_thread(parse_entries, texts["entries"], separator, pair)
-    create_glossary = server.stored_glossaries().create
-    return json_response(_single(await run_on_glossary_thread(create_glossary, texts["name"], *pair, found[pair])), 201)
+    body = await _body(request)
+    name = _text(body, "name")
+    pair, found = await _dictionary(request, body, takes_others=False)
+    create_glossary = server_state(request).stored_glossaries().create
+    return json_response(_single(await run_on_glossary_thread(create_glossary, name, *pair, found[pair])), 201)
 
 
 @router.get(
