@@ -269,6 +269,8 @@ class Items:
 
     def _values(self, hour: int) -> tuple[dict[str, str], dict[str, str]]:
         random = self._random
+        count = random.randint(1, random.choice((10, 100)))
+        ending = "th" if count // 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(count % 10, "th")
         day = date.fromordinal(random.randrange(date(1950, 1, 1).toordinal(), date(2040, 1, 1).toordinal()))
         shared = {
             "h": f"{hour % 12 or 12}",
@@ -278,6 +280,8 @@ class Items:
             "day": f"{day.day}",
             "year": f"{day.year}",
             "iso": day.isoformat(),
+            "count": f"{count}",
+            "nth": f"{count}{ending}",
             "n2": f"{random.randrange(2, 100)}",
             "letters": "".join(random.choices("ABCDEFGHKLMNPRSTUVWXYZ", k=random.randint(1, 3))),
             "digits2": f"{random.randrange(10**2):02}",
@@ -349,6 +353,12 @@ class SentenceMaker:
                 if frame["auxiliary"] in ("", verb["auxiliary"]) and all(verb[slot] != _MISSING for slot in slots):
                     yield _tidy(frame["english"].format_map(verb)), _tidy(frame["german"].format_map(verb))
 
+    @staticmethod
+    def with_terms(terms: Iterable[Pair]) -> Iterator[Pair]:
+        """Yield terms as on buttons and in tables: with a capital letter first, and verbs without "to"."""
+        for english, german in terms:
+            yield _tidy(english.removeprefix("to ")), _tidy(german)
+
     def with_items(self, number: int) -> Iterator[Pair]:
         """Yield pairs with times, dates, amounts and numbers, this many for every frame."""
         items = Items(self._random)
@@ -408,6 +418,7 @@ def main(
     nouns: Annotated[Path, typer.Argument(help="English, German, gender, plurals and frequency: .tsv or .tsv.xz.")],
     output: Annotated[Path, typer.Argument(help="File for the pairs: English TAB German.")],
     parallel: Annotated[list[Path] | None, typer.Option(help="Pairs that show which translations are usual.")] = None,
+    terms: Annotated[list[Path] | None, typer.Option(help="Pairs of terms to take with a capital letter.")] = None,
     held_out: Annotated[list[Path] | None, typer.Option(help="File of columns with sentences to leave out.")] = None,
     num_nouns: Annotated[int, typer.Option(help="Most frequent nouns; those of known kinds come in addition.")] = 6500,
     num_frames: Annotated[
@@ -429,6 +440,7 @@ def main(
     random = Random(seed)
     maker = SentenceMaker(random, [*everyday, *of_kinds])
     made = [*maker.with_verbs(), *maker.with_items(num_items)]
+    made += maker.with_terms(pair for path in terms or () for pair in read_pairs(path))
     for factor, group in ((3, everyday), (2, of_kinds), (1, frequent)):
         made += [pair for noun in group for pair in maker.with_noun(noun, factor * num_frames)]
     lines = (line for path in held_out or () for line in path.read_text("utf-8").splitlines())

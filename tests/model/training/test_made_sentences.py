@@ -135,3 +135,16 @@ def test_the_command_makes_the_same_pairs_from_one_seed_but_for_held_out_ones(tm
     assert sum("oar" in line for line in lines) >= 2
     held_out.write_text(lines[0].split("\t")[0].upper().rstrip(".?!") + "\tbook\n", "utf-8")
     assert set(made("--held-out", str(held_out))) < set(lines)
+
+
+def test_terms_stand_alone_with_a_capital_letter() -> None:
+    terms = SentenceMaker.with_terms([("to save", "speichern"), ("yellow", "gelb"), ("the German", "der Deutsche")])
+    assert list(terms) == [("Save", "Speichern"), ("Yellow", "Gelb"), ("The German", "Der Deutsche")]
+
+
+@given(st.integers())
+def test_ordinals_are_counted_alike_in_both_languages(seed: int) -> None:
+    english, german = Items(Random(seed)).pair("ordinal")
+    count = int(german.removesuffix("."))
+    assert english == {1: "1st", 2: "2nd", 3: "3rd", 11: "11th", 12: "12th", 22: "22nd", 53: "53rd"}.get(count, english)
+    assert re.fullmatch(rf"{count}(st|nd|rd|th)", english)
