@@ -43,7 +43,7 @@ _STEPS = {
     },
     SERVE: {
         "command line": "import kvasir_commands",
-        "settings": "from server.cli.settings_flags import settings_from_flags; settings = settings_from_flags([])",
+        "settings": "from server.cli.settings_flags import names_and_settings; _, settings = names_and_settings([])",
         "imports before the engines": "import server.cli.serve",
         "bundle, with its digests": _BUNDLE,
         "imports of the application": "import server.cli.draining_server",

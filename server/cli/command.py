@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Annotated, TypeVar, Union, cast, get_args, get_origin
 
 import typer
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from bundle.loading import Bundle, load_bundle
@@ -22,7 +22,7 @@ from server.cli.offline_options import OfflineOptions, check_document_options, c
 from server.cli.one_line_errors import WRONG_USE, failure, flag_problems
 from server.cli.translate.lines import translate_file
 from server.cli.translate.stats import OfflineStats
-from server.documents.formats.options import MAX_READING_SPEED, READING_SPEED, FormatOptions, split_columns
+from server.documents.formats.option_fields import FormatFields
 from server.documents.formats.registry import DocumentFormat
 from server.interface.decoding_options import DecodingOptions
 from server.interface.option_table import bounds, section
@@ -55,40 +55,42 @@ def chosen_bundles(folder: Path, source: str | None, target: str | None) -> list
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
-def with_options(options: type[DecodingOptions]) -> Callable[[Command], Command]:
-    """Give a command a flag for each field of `options`. The command receives their values as `decoding`.
+def with_options(
+    parameter: str, options: type[BaseModel], heading: Callable[[str, FieldInfo], str]
+) -> Callable[[Command], Command]:
+    """Give a command a flag for each field of `options`. The command receives their values as this parameter.
 
-    Flags have the types, ranges, defaults and descriptions of the fields, and the sections of the reference page.
+    Flags have the types, ranges, defaults and descriptions of the fields; `heading` names the section of each.
     """
-    flags = [_flag(name, field) for name, field in options.model_fields.items()]
+    flags = [_flag(name, field, heading(name, field)) for name, field in options.model_fields.items()]
 
     def decorate(command: Command) -> Command:
         @wraps(command)
         def call(**values: object) -> None:
             given = {flag.name: values.pop(flag.name) for flag in flags}
             try:
-                decoding = options.given({name: value for name, value in given.items() if value is not None})
+                chosen = options.model_validate({name: value for name, value in given.items() if value is not None})
             except ValidationError as error:
                 raise failure(flag_problems(error.errors(), "kvasir translate"), WRONG_USE) from error
-            command(**values, decoding=decoding)
+            command(**values, **{parameter: chosen})
 
-        parameters = [each for each in inspect.signature(command).parameters.values() if each.name != "decoding"]
+        parameters = [each for each in inspect.signature(command).parameters.values() if each.name != parameter]
         parameters += flags
         call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         call.__annotations__ = {each.name: each.annotation for each in parameters}
-        return call  # type: ignore[return-value]  # it takes the flags in place of `decoding`
+        return call  # type: ignore[return-value]  # it takes the flags in place of the parameter
 
     return decorate
 
 
-def _flag(name: str, field: FieldInfo) -> inspect.Parameter:
+def _flag(name: str, field: FieldInfo, heading: str) -> inspect.Parameter:
     lower, upper = bounds(field)
     description = field.description or ""
     option = typer.Option(
         min=lower,
         max=upper,
         help=f"{description[:1].upper()}{description[1:]}.",
-        rich_help_panel=section(name, field),
+        rich_help_panel=heading,
         show_default=field.default is not False,
     )
     default = None if field.default == () else field.default
@@ -125,7 +127,8 @@ TargetLanguage = Annotated[
 ]
 
 
-@with_options(DecodingOptions)
+@with_options("decoding", DecodingOptions, section)
+@with_options("document", FormatFields, lambda *_: "Documents")
 def translate(
     source_file: Annotated[
         str,
@@ -146,41 +149,6 @@ def translate(
         int, typer.Option(min=0, help="Size of the translation cache, in sentences; 0 disables it.")
     ] = DEFAULT_MAX_SENTENCES,
     stats: Annotated[Path | None, typer.Option(metavar="FILE", help="File for statistics of the run, as JSON.")] = None,
-    format_name: Annotated[
-        str | None,
-        typer.Option("--format", metavar="FORMAT", help="Format of INPUT, such as srt; by default its extension."),
-    ] = None,
-    encoding: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Encoding of a text file, such as utf-16 or latin-1; by default detected."),
-    ] = None,
-    delimiter: Annotated[
-        str | None, typer.Option(help="Delimiter of a .csv file: , ; | or tab; by default detected.")
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME,...",
-            help="Columns of a .csv file to translate: names in its first row, or numbers from 1; by default all.",
-        ),
-    ] = None,
-    join_captions: Annotated[
-        bool | None,
-        typer.Option(
-            "--join-captions/--no-join-captions",
-            help="Translate captions of subtitles together that one sentence runs over; by default yes.",
-            show_default=False,
-        ),
-    ] = None,
-    reading_speed: Annotated[
-        float | None,
-        typer.Option(
-            min=1,
-            max=MAX_READING_SPEED,
-            help=f"Characters a second that viewers of subtitles read; by default {READING_SPEED:g}.",
-            show_default=False,
-        ),
-    ] = None,
     as_json: Annotated[
         bool,
         typer.Option(
@@ -203,6 +171,7 @@ def translate(
         ),
     ] = None,
     *,
+    document: FormatFields,
     decoding: DecodingOptions,
 ) -> None:
     """Translate a text file or standard input, one line in, one line out; or a document into --output."""
@@ -210,12 +179,12 @@ def translate(
     check_output(output, "--output", source_file)
     if stats is not None:
         check_output(str(stats), "--stats", source_file)
-    format_options = FormatOptions(delimiter, split_columns(columns), encoding, None, join_captions, reading_speed)
+    format_options = document.options()
     options = OfflineOptions(source, target, decoding, threads, cache_sentences, as_json, format_options)
-    kind = input_format(source_file, format_options, format_name)
+    kind = input_format(source_file, format_options, document.format)
     if kind is not None:
         check_document_options(options)
-        check_document_output(output, kind, is_named=format_name is not None)
+        check_document_output(output, kind, is_named=document.format is not None)
     else:
         check_line_options(options)
     bundles = chosen_bundles(model, source, target)

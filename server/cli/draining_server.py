@@ -39,6 +39,15 @@ _SWITCH_SECONDS = 0.001
 _FETCH_SECONDS = 0.05  # between looks at the documents that clients may still fetch
 _CLOSE_SECONDS = 1  # for requests and connections after the drain
 
+_config = partial(
+    uvicorn.Config,
+    log_config=None,
+    access_log=False,
+    server_header=False,
+    proxy_headers=False,
+    timeout_graceful_shutdown=_CLOSE_SECONDS,
+)
+
 
 def run_server(
     settings: Settings,
@@ -58,13 +67,8 @@ def run_server(
     # A thread that computes gives the interpreter to the event loop after this time. With Python's 5 ms, a request with
     # ten system calls waits for 50 ms.
     sys.setswitchinterval(_SWITCH_SECONDS)
-    config = uvicorn.Config(
+    config = _config(
         ForwardedHeaders(app, settings.trusted_proxies),
-        proxy_headers=False,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=_CLOSE_SECONDS,
         http=cast(type[asyncio.Protocol], partial(LimitedConnection, settings, observer, table)),
         ws="websockets-sansio",
         ws_max_size=_MAX_MESSAGE_BYTES,
@@ -104,17 +108,7 @@ class AdminServer:
         keys = state.settings.admin_keys
         self._gate = None if keys is None else KeyGate(keys)
         self._socket = listening
-        config = uvicorn.Config(
-            create_admin_app(state, self._gate),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            http=http,
-            lifespan="off",
-            ws="none",
-            timeout_graceful_shutdown=1,
-        )
+        config = _config(create_admin_app(state, self._gate), http=http, lifespan="off", ws="none")
         self._server = _QuietServer(config)
         self._serving: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None  # of the file of keys

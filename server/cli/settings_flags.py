@@ -26,16 +26,11 @@ _DESCRIPTION = (
 )
 
 
-def settings_from_flags(flags: Sequence[str]) -> Settings:
-    """Return the settings from the flags of `kvasir serve` and the environment. Names of models are ignored.
+def names_and_settings(arguments: Sequence[str]) -> tuple[list[str], Settings]:
+    """Return the names of models among the arguments of `kvasir serve`, and the settings of flags and environment.
 
     Prints and exits for `--help` (0) and for unknown flags (2). Raises pydantic's `ValidationError`.
     """
-    return names_and_settings(flags)[1]
-
-
-def names_and_settings(arguments: Sequence[str]) -> tuple[list[str], Settings]:
-    """Return the names of models among the arguments of `kvasir serve`, and the settings."""
     columns = min(shutil.get_terminal_size().columns, _MAX_HELP_COLUMNS)
     parser = argparse.ArgumentParser(
         prog="kvasir serve",

@@ -9,8 +9,8 @@ from server.documents.report import DocumentReport
 from server.documents.rewriting import Translate
 from server.text.language_tags import match_language
 from server.text.segmentation.sentences import longest_piece, sentences
-from server.translation.service import AUTO, TranslationOutcome, TranslationService
-from server.translation.types import TranslationRequest
+from server.translation.service import AUTO, TranslationService
+from server.translation.types import TranslationRequest, TranslationResult
 
 _DEFAULT_LANGUAGE = "en"  # its rules divide texts of an unknown language
 _SEARCHED, _AHEAD = 400, 60  # characters before and behind the end of a part in which its last sentence may end
@@ -34,7 +34,7 @@ def document_translation(
     request: TranslationRequest,
     source: str | None,
     target: str | None,
-    observe: Callable[[TranslationOutcome], None],
+    observe: Callable[[TranslationResult], None],
     blocks: DetectedBlocks | None = None,
 ) -> Translate:
     """Return functions that translate with the options of `request`, without its texts; `observe` gets every result.
@@ -59,7 +59,7 @@ def document_translation(
             counted.num_translated += 1
             language = detected.language
         done = await service.translate(replace(request, texts=tuple(texts)), language, into)
-        observe(done)
+        observe(done.result)
         report.add(done.result)
         return [translation.text for translation in done.result.translations]
 

@@ -50,6 +50,7 @@ with its timings instead. Every error has the body `{"error": {"code", "message"
 whose operations describe theirs. Protocols below a prefix, such as `/deeplx/translate`, also answer at the path without
 it, where the names of a request's fields determine its protocol."""
 
+_EXPOSED_HEADERS = ("Content-Disposition", "Location", "Retry-After", "Server-Timing", "traceparent", "X-Request-ID")
 _MAX_JSON_VALUES = 50_000  # besides texts: two for each entry of the largest glossary, and more
 
 
@@ -149,14 +150,7 @@ def create_app(
             allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["*"],  # each protocol has its own header for keys
             allow_private_network=True,
-            expose_headers=[
-                "Content-Disposition",
-                "Location",
-                "Retry-After",
-                "Server-Timing",
-                "traceparent",
-                "X-Request-ID",
-            ],
+            expose_headers=_EXPOSED_HEADERS,
         )
     routers = [router for protocol in protocols for router in protocol.routers]
     endpoints = [route.path for router in routers for route in router.routes if isinstance(route, APIRoute)]

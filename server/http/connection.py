@@ -6,19 +6,15 @@ import resource
 import select
 import time
 from collections.abc import Iterator
-from functools import partial
-from http import HTTPStatus
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import httptools
 from starlette.exceptions import HTTPException
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from server.http.requests.disconnect import CONNECTION, LossReport
 from server.http.responses.errors import NATIVE, http_error_response
-from server.http.web_socket import LimitedWebSocket
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings
 
@@ -28,7 +24,7 @@ _PIECE_BYTES = 16 * 1024  # fed to the parser at once; the size of a head is che
 _MIN_BODY_BYTES_PER_SECOND = 10_000
 _MAX_FRAMING_RATIO = 8  # a body in chunks of one byte has five bytes of framing for each of its own
 _ANSWERED_BEYOND_LIMIT = (b"/health/live", b"/health/ready", b"/metrics")
-_UPGRADE_HEADERS = (b"upgrade", b"http2-settings")
+_UPGRADE_HEADERS = (b"connection", b"upgrade", b"http2-settings")
 _WEBSOCKET_PATH = b"/v1/live"
 _SWEEP_SECONDS = 0.25  # between looks at all connections
 _SWEPT_AT_ONCE = 500  # in one iteration of the event loop
@@ -117,17 +113,16 @@ class LimitedConnection(HttpToolsProtocol):
     def __init__(self, settings: Settings, metrics: Metrics, table: ConnectionTable, **others: Any) -> None:  # noqa: ANN401
         super().__init__(**others)
         self._settings, self._metrics, self._table = settings, metrics, table
-        self._loss = LossReport()
         self._running: RequestResponseCycle | None = None  # `cycle` may be one that waits behind it
         self._unparsed = b""  # received behind requests that wait for their turn
         self._has_received = self._is_rejected = self._has_ignored_upgrade = False
         self._unsent, self._sent_last = 0, 0.0
-        self._socket: LimitedWebSocket | None = None  # that the connection has become
+        self._socket: asyncio.Protocol | None = None  # that the connection has become
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start waiting for a request."""
         super().connection_made(transport)
-        self._client_field: dict[str, object] = {"client": self.client[0] if self.client else ""}
+        self._client_field = {"client": self.client[0] if self.client else ""}
         self._enter("head")
         if not self._table.add(self):
             transport.abort()
@@ -136,10 +131,9 @@ class LimitedConnection(HttpToolsProtocol):
         """End the request in progress: uvicorn ends the last one, which may wait behind it."""
         self._table.remove(self)
         super().connection_lost(exc)
-        if self._running is not None:
-            self._running.disconnected = True
-            self._running.message_event.set()
-        self._loss.report()
+        if (cycle := self._running) is not None:
+            cycle.disconnected = True
+            cycle.message_event.set()
         # A connection and its requests refer to each other, and full garbage collections are rare.
         self.pipeline.clear()
         self.cycle = self.scope = self._running = None  # type: ignore[assignment]
@@ -174,7 +168,7 @@ class LimitedConnection(HttpToolsProtocol):
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade as upgrade:
             rest = piece[upgrade.args[0] :]
-            self._become_websocket(rest) if self._opens_websocket else self._feed_without_upgrade(rest)
+            self._become_websocket(rest) if self._opens_websocket() else self._feed_without_upgrade(rest)
             return
         except httptools.HttpParserError as error:
             cause = error.__context__
@@ -185,9 +179,8 @@ class LimitedConnection(HttpToolsProtocol):
         if self._num_framing > _MAX_HEAD_BYTES + _MAX_FRAMING_RATIO * self._num_body:
             self._reject(HTTPException(431, _TOO_LONG))
 
-    @property
     def _opens_websocket(self) -> bool:
-        """Whether the request asks for a WebSocket where there is one, and no other is in progress."""
+        """Return whether the request asks for a WebSocket where there is one, and no other is in progress."""
         wants = any(name == b"upgrade" and value.lower() == b"websocket" for name, value in self.headers)
         is_served = self.url.partition(b"?")[0] == _WEBSOCKET_PATH and "live" in self._settings.protocols
         is_alone = self._running is None and not self.pipeline
@@ -195,16 +188,12 @@ class LimitedConnection(HttpToolsProtocol):
 
     def _become_websocket(self, rest: bytes) -> None:
         """Leave the connection to a WebSocket, whose own limits hold from now on, and that of unread responses."""
-        self.connections.discard(self)
-        self._socket = socket = LimitedWebSocket(self.config, self.server_state, self.app_state)
-        socket.on_lost = partial(self._table.remove, self)
         self._enter("idle")
         self._table.set_idle(self, is_idle=False)
-        head = [b"%s %s HTTP/1.1" % (self.parser.get_method(), self.url)]
-        head += [b"%s: %s" % header for header in self.headers]
-        self.transport.set_protocol(socket)
-        socket.connection_made(self.transport)
-        socket.data_received(b"\r\n".join((*head, b"", rest)))
+        self.scope["method"] = self.parser.get_method().decode("ascii")
+        self.handle_websocket_upgrade()
+        self._socket = cast(asyncio.Protocol, self.transport.get_protocol())
+        self._socket.data_received(rest)
 
     def _feed_without_upgrade(self, rest: bytes) -> None:
         """Parse the request again without its upgrade, which a server may ignore (RFC 9110, section 7.8).
@@ -214,12 +203,9 @@ class LimitedConnection(HttpToolsProtocol):
         if (method := self.parser.get_method()) == b"CONNECT":
             self._reject(HTTPException(405))
             return
-        lines = [b"%s %s HTTP/1.1" % (method, self.url)]
-        for name, value in self.headers:
-            if name == b"connection":
-                value = b",".join(each for each in value.split(b",") if each.strip().lower() not in _UPGRADE_HEADERS)
-            if name not in _UPGRADE_HEADERS and (value or name != b"connection"):
-                lines.append(b"%s: %s" % (name, value))
+        is_last = any(name == b"connection" and b"close" in value.lower() for name, value in self.headers)
+        lines = [b"%s %s HTTP/1.1" % (method, self.url), *([b"connection: close"] if is_last else [])]
+        lines += [b"%s: %s" % header for header in self.headers if header[0] not in _UPGRADE_HEADERS]
         self._has_ignored_upgrade = False
         self.parser = httptools.HttpRequestParser(self)
         for piece in (b"\r\n".join((*lines, b"", b"")), rest):
@@ -245,7 +231,6 @@ class LimitedConnection(HttpToolsProtocol):
             raise HTTPException(503, "the server has no file descriptors left; retry in a moment", {"Retry-After": "1"})
         self._has_ignored_upgrade = self.parser.should_upgrade()
         if not self._has_ignored_upgrade:
-            self.scope["state"][CONNECTION] = self._loss
             super().on_headers_complete()
             if not self.pipeline:
                 self._running = self.cycle
@@ -283,6 +268,9 @@ class LimitedConnection(HttpToolsProtocol):
 
     def check_time(self, now: float) -> None:
         """End a connection whose client sends or reads too slowly, or has left the requests that wait."""
+        if self._socket is not None and self.transport.is_closing():  # its own protocol is told of the end
+            self._table.remove(self)
+            return
         allowed = self._settings.header_timeout_seconds
         if self._phase == "body":
             allowed = self._settings.body_timeout_seconds + self._num_body / _MIN_BODY_BYTES_PER_SECOND
@@ -323,7 +311,6 @@ class LimitedConnection(HttpToolsProtocol):
         response.headers["Connection"] = "close"
         if self._settings.cors_origins:  # the origin is unknown, and the response contains nothing secret
             response.headers["Access-Control-Allow-Origin"] = "*"
-        status = b"HTTP/1.1 %d %s" % (error.status_code, HTTPStatus(error.status_code).phrase.encode())
-        headers = (b"%s: %s" % header for header in response.raw_headers)
-        self.transport.write(b"\r\n".join((status, *headers, b"", bytes(response.body))))
+        headers = (b"%s: %s\r\n" % header for header in response.raw_headers)
+        self.transport.write(b"".join((STATUS_LINE[error.status_code], *headers, b"\r\n", bytes(response.body))))
         self.transport.close()

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -38,10 +38,10 @@ _RETRY_SECONDS = 10.0
 class UnreadBytes:
     """Bytes of large responses, in all and by client address. Used by the event loop's thread only.
 
-    `described` names other objects than responses in messages, such as the glossaries of running requests.
+    `described` names the objects in messages.
     """
 
-    def __init__(self, max_bytes: int, described: str = "") -> None:
+    def __init__(self, max_bytes: int, described: str = "responses that are not read yet") -> None:
         self._max_bytes = max_bytes
         self._described = described
         self._by_client: dict[str, int] = {}
@@ -58,15 +58,13 @@ class UnreadBytes:
         """
         own, total = self._by_client.get(client, 0), self.total
         if own and own + num_bytes > self._max_bytes // _CLIENT_SHARE:
-            raise QueueFull(self._message(own, "this client", "read them first"), _RETRY_SECONDS)
+            raise self._full(own, self._max_bytes // _CLIENT_SHARE, "this client")
         if total and total + num_bytes > self._max_bytes:
-            raise QueueFull(self._message(total, "all clients", "retry later"), _RETRY_SECONDS)
+            raise self._full(total, self._max_bytes, "all clients")
 
-    def _message(self, num_bytes: int, whose: str, advice: str) -> str:
-        if self._described:
-            limit = self._max_bytes // (_CLIENT_SHARE if whose == "this client" else 1)
-            return f"{num_bytes} of {limit} bytes are taken by {self._described} of {whose}; retry later"
-        return f"{num_bytes} bytes of responses to {whose} are unread; {advice}"
+    def _full(self, num_bytes: int, limit: int, whose: str) -> QueueFull:
+        message = f"{num_bytes} of {limit} bytes are taken by {self._described} of {whose}; retry later"
+        return QueueFull(message, _RETRY_SECONDS)
 
     def add(self, client: str, num_bytes: int) -> None:
         """Count bytes. Raises `QueueFull` if they exceed a limit."""
@@ -138,8 +136,8 @@ class ServerState:
         self.models = ModelSet(self.settings, ModelLoader(self.settings, self.metrics), self._serve_with)
         self.documents = DocumentStore(self.settings.document_options, self._document_finished)
         self.live = LiveSessions(self.settings.max_live_sessions, self.settings.live_idle_seconds, time.monotonic)
-        self.metrics.watch_live_sessions(self.live.__len__)
-        self.metrics.watch_documents(self.documents.__len__)
+        self.metrics.live_sessions.set_function(self.live.__len__)
+        self.metrics.documents_held.set_function(self.documents.__len__)
 
     @property
     def engines(self) -> Sequence[EngineClient]:
@@ -228,12 +226,6 @@ class ServerState:
         self.accept()
         return self.documents.capacity.begin_upload(client, num_bytes)
 
-    def refund(self, record: "RequestRecord") -> None:
-        """Return the characters that a failed request was charged."""
-        if self.key_gate is not None:
-            for charge in record.charges:
-                self.key_gate.refund(charge)
-
     @property
     def is_idle(self) -> bool:
         """Whether no request and no document is in progress."""
@@ -269,8 +261,7 @@ class RequestRecord:
     key: ApiKey | None = None
     is_admitted: bool = False  # a model accepted the request before its body was read
     charges: list[Charge] = field(default_factory=list, repr=False)  # to the key; returned if the request fails
-    expected_bytes: int = 0  # of the response, if it has many details
-    glossary_bytes: int = 0  # of the glossary in its body
+    resources: ExitStack = field(default_factory=ExitStack, repr=False)  # held until the request ends
     elapsed_seconds: Callable[[], float] = field(default=lambda: 0.0, repr=False)
     late_status: int | None = None
     late_phases: Mapping[str, float] = field(default_factory=dict)  # seconds until the deadline, if it passed

@@ -316,7 +316,7 @@ class DecodingOptions(DetailOptions):
         return cls.model_validate(values) if values else NO_OPTIONS
 
     @classmethod
-    def of(cls, body: DetailOptions) -> "DecodingOptions":
+    def of(cls, body: BaseModel) -> "DecodingOptions":
         """Return the decoding options among the fields of `body`."""
         return cls.given({name: getattr(body, name) for name in body.model_fields_set & _NAMES})
 

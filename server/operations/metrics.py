@@ -162,6 +162,8 @@ class Metrics:
         self._documents = counter(
             "kvasir_documents_total", "Documents finished. outcome: done, error or cancelled.", "format", "outcome"
         )
+        self.documents_held = gauge("kvasir_documents_held", "Documents queued, in progress and stored.")
+        self.live_sessions = gauge("kvasir_live_sessions", "Live sessions.")
         self.live_seconds = histogram(
             "kvasir_live_seconds", "Time from input of a live session until it is translated."
         )
@@ -241,14 +243,6 @@ class Metrics:
         self._target_tokens.observe_all(tokens.target)
         self._tokens_read.inc(tokens.num_source_tokens)
         self._tokens_written.inc(tokens.num_target_tokens)
-
-    def watch_documents(self, count: Callable[[], int]) -> None:
-        """Read the number of documents from `count` at every scrape."""
-        self._watch("kvasir_documents_held", "Documents queued, in progress and stored.", count)
-
-    def watch_live_sessions(self, count: Callable[[], int]) -> None:
-        """Read the number of live sessions from `count` at every scrape."""
-        self._watch("kvasir_live_sessions", "Live sessions.", count)
 
     def watch_certificate(self, expiry_seconds: Callable[[], float]) -> None:
         """Read the end of the TLS certificate, in seconds since 1970, from `expiry_seconds` at every scrape."""

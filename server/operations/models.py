@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from bundle.loading import Bundle, check_unchanged, load_bundle
 from bundle.manifest import BundleError
@@ -227,18 +227,6 @@ _IDLE_CHECK_SECONDS = 1.0
 _PROBE = "e a о и 的 の 이 ا क"  # characters without a token are not decoded, and every model has some of these
 
 
-class Loader(Protocol):
-    """Loads bundles; see `ModelLoader`. Methods block."""
-
-    def check(self, folder: Path) -> Bundle:
-        """Return the bundle in `folder`. Raises `BundleError`."""
-        ...
-
-    def engine(self, bundle: Bundle, num_models: int, pool: None) -> OnDemandEngine:
-        """Return the engine of a bundle, which is not loaded yet."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class ModelChange:
     """One change of the models. `seconds` has the duration of each step, by its name."""
@@ -256,7 +244,7 @@ class ModelSet:
     that they began with, which are unloaded afterwards. Changes wait for each other, and raise `Draining` after `stop`.
     """
 
-    def __init__(self, settings: Settings, loader: Loader, publish: Callable[[Router], None]) -> None:
+    def __init__(self, settings: Settings, loader: ModelLoader, publish: Callable[[Router], None]) -> None:
         self._settings = settings
         self._loader = loader
         self._publish = publish
@@ -285,7 +273,7 @@ class ModelSet:
         for engine in engines:
             if isinstance(engine, OnDemandEngine):
                 self._budget.add(engine)
-        self._switch([(engine, self._pipeline(engine)) for engine in engines])
+        self._switch([self._pipeline(engine) for engine in engines])
 
     async def put(self, folder: Path) -> ModelChange:
         """Serve the bundle in `folder`, in place of a model with its name.
@@ -416,13 +404,10 @@ class ModelSet:
             await _probe(pipeline)
             probed = time.perf_counter()
             self._check_running()
-            models = list(zip(self._engines, self._pipelines, strict=True))
             old = None if index is None else self._engines[index]
-            if index is None:
-                models.append((engine, pipeline))
-            else:
-                models[index] = engine, pipeline
-            before = self._switch(models)
+            others = [each for each in self._pipelines if each.engine is not old]
+            others.insert(len(others) if index is None else index, pipeline)
+            before = self._switch(others)
         except BaseException as error:
             self._budget.remove(engine)
             await asyncio.to_thread(engine.close)
@@ -443,19 +428,17 @@ class ModelSet:
     async def _remove(self, name: str) -> ModelChange:
         begun = time.perf_counter()
         old = self.engine_of(name)
-        pairs = zip(self._engines, self._pipelines, strict=True)
-        before = self._switch([(engine, pipeline) for engine, pipeline in pairs if engine is not old])
+        before = self._switch([each for each in self._pipelines if each.engine is not old])
         await self._retire(before, old)
         _log.info("model removed", extra={"model": name})
         return ModelChange(name, "removed", {"drain": round(time.perf_counter() - begun, 3)})
 
-    def _switch(self, models: Sequence[tuple[EngineClient, Pipeline]]) -> Router:
+    def _switch(self, pipelines: list[Pipeline]) -> Router:
         """Publish the routes of these models; return the router before."""
-        before, router = self._router, Router([pipeline for _, pipeline in models], self._settings.pivot)
+        before, router = self._router, Router(pipelines, self._settings.pivot)
         self._publish(router)
-        self._router = router
-        self._engines[:] = [engine for engine, _ in models]  # in place: metrics read this list
-        self._pipelines = [pipeline for _, pipeline in models]
+        self._router, self._pipelines = router, pipelines
+        self._engines[:] = [each.engine for each in pipelines]  # in place: metrics read this list
         return before
 
     async def _retire(self, before: Router, old: EngineClient | None) -> None:

@@ -32,15 +32,6 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def is_network(address: str) -> bool:
-    """Return whether a text is an IP address or a network, such as 10.0.0.0/8."""
-    try:
-        ipaddress.ip_network(address)
-    except ValueError:
-        return False
-    return True
-
-
 ENVIRONMENT_PREFIX = "KVASIR_"
 # Read by the packages library and kernels, by `kvasir mcp` and by deploy/ray_serve.py.
 _READ_ELSEWHERE = (
@@ -256,8 +247,11 @@ class Settings(BaseModel):
     @classmethod
     def _check_networks(cls, value: list[str]) -> list[str]:
         for each in value:
-            if each != UNIX_CLIENT and not is_network(each):
-                raise ValueError(f"must be IP addresses, networks such as 10.0.0.0/8, or unix. Given: {each}")
+            try:
+                ipaddress.ip_network("::" if each == UNIX_CLIENT else each)
+            except ValueError:
+                message = f"must be IP addresses, networks such as 10.0.0.0/8, or unix. Given: {each}"
+                raise ValueError(message) from None
         return value
 
     @model_validator(mode="after")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from server.operations.version import version
 
 if TYPE_CHECKING:
-    from opentelemetry.trace import Span
+    from opentelemetry.trace import Span, Tracer
 
 _EXPORT_SECONDS = 2.0  # for one attempt; a collector that is down must not delay the end of the server
 _PROJECT = "kvasir-server"
@@ -25,11 +25,13 @@ trace_of_call: ContextVar["RequestTrace | None"] = ContextVar("trace_of_call", d
 
 
 class RequestTrace:
-    """The span of one HTTP request. `traceparent` is its W3C trace context, for the response."""
+    """The span of one HTTP request. `traceparent` is its W3C trace context, for the response.
 
-    def __init__(self, tracing: "Tracing", span: "Span") -> None:
-        self._tracing = tracing
-        self._span = span
+    `phases` of a span are durations in seconds, one after the other; each that took time is a span below it.
+    """
+
+    def __init__(self, api: ModuleType, tracer: "Tracer", span: "Span") -> None:
+        self._api, self._tracer, self._span = api, tracer, span
         self._begun = time.time_ns()
         context = span.get_span_context()
         self.trace_id = f"{context.trace_id:032x}"
@@ -37,34 +39,47 @@ class RequestTrace:
         self.traceparent = f"00-{self.trace_id}-{context.span_id:016x}-{int(context.trace_flags):02x}"
 
     def end(
-        self,
-        name: str,
-        attributes: Mapping[str, Attribute],
-        phases: Mapping[str, float],
-        error: str | None = None,
+        self, name: str, attributes: Mapping[str, Attribute], phases: Mapping[str, float], error: str | None = None
     ) -> None:
-        """End the span. `phases` are durations in seconds, one after the other; each that took time is a span below."""
+        """End the span."""
         if self._span.is_recording():
             self._span.update_name(name)
-            self._span.set_attributes(dict(attributes))
-            if error is not None:
-                self._tracing.set_error(self._span, error)
-            self._tracing.add_phases(self._span, self._begun, phases)
+            self._describe(self._span, self._begun, attributes, phases, error)
         self._span.end()
 
     def add_job(
-        self,
-        name: str,
-        attributes: Mapping[str, Attribute],
-        phases: Mapping[str, float],
-        error: str | None = None,
+        self, name: str, attributes: Mapping[str, Attribute], phases: Mapping[str, float], error: str | None = None
     ) -> None:
-        """Add the span of a job that the request began and that ends now, after phases in seconds.
+        """Add the span of a job that the request began and that ends now, after its phases.
 
         It is a child of the request's span, which has ended; the job is recorded if the request is.
         """
         if self.is_sampled:
-            self._tracing.add_job(self._span, name, attributes, phases, error)
+            ended = time.time_ns()
+            begun = ended - round(sum(phases.values()) * 1e9)
+            context = self._api.set_span_in_context(self._span)
+            span = self._tracer.start_span(name, context=context, start_time=begun)
+            self._describe(span, begun, attributes, phases, error)
+            span.end(ended)
+
+    def _describe(
+        self,
+        span: "Span",
+        begun: int,
+        attributes: Mapping[str, Attribute],
+        phases: Mapping[str, float],
+        error: str | None,
+    ) -> None:
+        """Set the attributes and the error of a span that began then, in nanoseconds since 1970, and add its phases."""
+        span.set_attributes(dict(attributes))
+        if error is not None:
+            span.set_status(self._api.Status(self._api.StatusCode.ERROR, error))
+        context = self._api.set_span_in_context(span)
+        for phase, seconds in phases.items():
+            if seconds > 0:
+                ended = begun + round(seconds * 1e9)
+                self._tracer.start_span(phase, context=context, start_time=begun).end(ended)
+                begun = ended
 
 
 class Tracing:
@@ -92,38 +107,8 @@ class Tracing:
         """Begin the span of a request, in the trace of its `traceparent` header if it has a valid one."""
         names = [name for name in ("traceparent", "tracestate") if name in headers]
         context = self._propagator.extract({name: headers[name] for name in names})
-        return RequestTrace(self, self._tracer.start_span("request", context=context, kind=self._api.SpanKind.SERVER))
-
-    def add_phases(self, parent: "Span", begun: int, phases: Mapping[str, float]) -> None:
-        """Add spans below `parent`, one after the other from `begun`, in nanoseconds since 1970."""
-        context = self._api.set_span_in_context(parent)
-        for phase, seconds in phases.items():
-            if seconds > 0:
-                ended = begun + round(seconds * 1e9)
-                self._tracer.start_span(phase, context=context, start_time=begun).end(ended)
-                begun = ended
-
-    def add_job(
-        self,
-        parent: "Span",
-        name: str,
-        attributes: Mapping[str, Attribute],
-        phases: Mapping[str, float],
-        error: str | None,
-    ) -> None:
-        """Add a span below `parent` that ends now, and its phases."""
-        ended = time.time_ns()
-        begun = ended - round(sum(phases.values()) * 1e9)
-        context = self._api.set_span_in_context(parent)
-        span = self._tracer.start_span(name, context=context, start_time=begun, attributes=dict(attributes))
-        if error is not None:
-            self.set_error(span, error)
-        self.add_phases(span, begun, phases)
-        span.end(ended)
-
-    def set_error(self, span: "Span", description: str) -> None:
-        """Mark a span as failed."""
-        span.set_status(self._api.Status(self._api.StatusCode.ERROR, description))
+        span = self._tracer.start_span("request", context=context, kind=self._api.SpanKind.SERVER)
+        return RequestTrace(self._api, self._tracer, span)
 
     def close(self) -> None:
         """Send the spans that were not sent yet. Blocks for some seconds if the collector is down."""

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from server.cli.command import with_options
 from server.http.protocols.native.texts import TranslateBody
 from server.interface.decoding_options import BEAM, Applies, DecodingOptions
-from server.interface.option_table import options_page
+from server.interface.option_table import options_page, section
 
 
 class OptionsWithOneMore(DecodingOptions):
@@ -44,7 +44,7 @@ def test_a_new_field_is_a_flag_of_the_command_line_with_its_range() -> None:
     app, received = typer.Typer(), []
 
     @app.command()
-    @with_options(OptionsWithOneMore)
+    @with_options("decoding", OptionsWithOneMore, section)
     def translate(*, decoding: DecodingOptions) -> None:
         received.append(decoding)
 

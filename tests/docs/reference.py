@@ -22,8 +22,6 @@ def metrics_table() -> str:
     """Return every metric of a server as a Markdown table, in the order of `/metrics`."""
     metrics = Metrics()
     metrics.watch([])
-    metrics.watch_live_sessions(lambda: 0)
-    metrics.watch_documents(lambda: 0)
     metrics.watch_certificate(lambda: 0)
     lines = ["| metric | type | labels | meaning |", "|---|---|---|---|"]
     registry: CollectorRegistry = metrics._registry

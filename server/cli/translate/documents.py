@@ -21,7 +21,7 @@ from server.text.language_detection import Detector
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.router import Router
-from server.translation.service import AUTO, TranslationOutcome, TranslationService
+from server.translation.service import AUTO, TranslationService
 from server.translation.types import TranslationRequest
 from server.workers.cache import CachedEngineClient
 from server.workers.pool import EnginePool, PoolOptions
@@ -50,9 +50,6 @@ def translate_document_file(
     """
     check_document_options(options)
     stats, recorder = OfflineStats(), StatsRecorder()
-
-    def observe(done: TranslationOutcome) -> None:
-        stats.count(done.result)
 
     def advance(num_done: int, _num_units: int) -> None:
         on_progress(num_done - stats.lines)
@@ -93,7 +90,7 @@ def translate_document_file(
         service = TranslationService(router, Detector(router.source_languages if is_any else ()), TranslationLimits())
         request = TranslationRequest((), "", "", options.decoding, memory=options.memory())
         spoken = AUTO if is_any else options.source
-        translate = document_translation(service, request, spoken, options.target, observe)
+        translate = document_translation(service, request, spoken, options.target, stats.count)
         language = service.check(request, spoken, options.target)
         kind = replace(kind, options=replace(kind.options, language=language))
         unfinished = Path(folder) / sink.name

@@ -10,7 +10,7 @@ from server.cli.offline_options import OfflineOptions, check_line_options
 from server.cli.translate.blocks import Block, TranslatedBlock
 from server.cli.translate.input_lines import EncodedOutput, InputLines, input_encoding
 from server.cli.translate.stats import OfflineStats
-from server.cli.translate.workers import BlockWorkers, CallingThread, WorkerProcesses
+from server.cli.translate.workers import CallingThread, WorkerProcesses
 from server.operations.cpu_count import usable_cpus
 
 # Limits of a block. Those of a short input are smaller, so that every engine has some.
@@ -44,7 +44,7 @@ def translate_file(
     num_characters = lines.read_beginning(num_engines * _CHARACTERS_PER_ENGINE)
     if num_characters is not None:
         num_engines = max(min(num_characters // _CHARACTERS_PER_ENGINE, num_engines), 1)
-    workers = _open_workers(bundles, options, num_engines)
+    workers = CallingThread(bundles, options) if num_engines == 1 else WorkerProcesses(bundles, options, num_engines)
     started = time.perf_counter()
     try:
         lines.start()  # a thread: no process is forked after it
@@ -53,10 +53,6 @@ def translate_file(
         workers.close()
     stats.seconds = time.perf_counter() - started
     return stats
-
-
-def _open_workers(bundles: Sequence[Bundle], options: OfflineOptions, num_engines: int) -> BlockWorkers:
-    return CallingThread(bundles, options) if num_engines == 1 else WorkerProcesses(bundles, options, num_engines)
 
 
 class _Window:
@@ -102,7 +98,7 @@ class _Run:
 
     def __init__(
         self,
-        workers: BlockWorkers,
+        workers: CallingThread | WorkerProcesses,
         lines: InputLines,
         sink: BinaryIO,
         num_engines: int,

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkContext, SpawnContext
 from multiprocessing.process import BaseProcess
-from typing import Protocol
 
 from bundle.loading import Bundle
 from server.cli.offline_options import OfflineOptions
@@ -30,34 +29,8 @@ _OBJECTS_PER_COLLECTION = 20_000
 _END_SECONDS = 5.0  # for a process to exit by itself
 
 
-class BlockWorkers(Protocol):
-    """Receives blocks of lines and returns their translations, in any order."""
-
-    @property
-    def num_missing(self) -> int:
-        """Submitted blocks that have not been returned."""
-        ...
-
-    @property
-    def has_capacity(self) -> bool:
-        """Whether another block would keep the workers busier."""
-        ...
-
-    def submit(self, block: Block) -> None:
-        """Hand over a block without waiting."""
-        ...
-
-    def receive(self) -> list[TranslatedBlock]:
-        """Wait for translated blocks, for a moment. Raises `InvalidRequest` and `EngineFailed`."""
-        ...
-
-    def close(self) -> None:
-        """Discard unfinished blocks."""
-        ...
-
-
 class CallingThread:
-    """`BlockWorkers` that translate within `receive`, with one engine."""
+    """Receives blocks of lines and returns their translations, in any order: within `receive`, with one engine."""
 
     def __init__(self, bundles: Sequence[Bundle], options: OfflineOptions) -> None:
         self._translator = BlockTranslator(bundles, options)
@@ -88,7 +61,7 @@ class CallingThread:
 
 
 class WorkerProcesses:
-    """`BlockWorkers` in processes: no engine waits for the Python of another one or of this process."""
+    """`CallingThread` in processes: no engine waits for the Python of another one or of this process."""
 
     def __init__(self, bundles: Sequence[Bundle], options: OfflineOptions, num_processes: int) -> None:
         """Start the processes and wait until all have loaded the models. Raises the exceptions of `BlockTranslator`."""

@@ -130,18 +130,22 @@ def _memory_check(memory: UnreadBytes, record: RequestRecord, held: dict[str, in
 
 
 class JsonCheck:
-    """Check of JSON that comes in pieces. With `is_json` None, the beginning of the body decides whether it is JSON.
+    """Check of JSON that comes in pieces, by the separators of values outside strings.
 
-    A body that `is_short` has fewer bytes than it may have values.
+    Also finds numbers of very many digits, which Python converts in quadratic time; not those that a border of pieces
+    divides into shorter ones. With `is_json` None, the beginning of the body decides whether it is JSON. The values of
+    a body that `is_short` are not counted: it has fewer bytes than it may have values.
     """
 
-    def __init__(self, max_values: int, *, is_short: bool, is_json: bool | None) -> None:
+    def __init__(self, max_values: int, *, is_short: bool = False, is_json: bool | None = True) -> None:
         self._max_values, self._is_short, self._is_json = max_values, is_short, is_json
         self._beginning = b""
-        self._counter = ValueCounter()
+        self.num_values = 0
+        self._is_in_string = False
+        self._is_escaped = False  # the last piece ended with a backslash that escapes the next byte
 
     def add(self, body: bytes) -> None:
-        """Read a piece."""
+        """Read a part of the body."""
         if self._is_json is None:
             self._beginning += body[: MAX_BLANK_BYTES - len(self._beginning)]
             if self._beginning.lstrip(BEFORE_JSON) or len(self._beginning) == MAX_BLANK_BYTES:
@@ -151,43 +155,23 @@ class JsonCheck:
         if b"\0" in body:
             raise _rejection(400, "JSON must be UTF-8; the body has zero bytes, as UTF-16 and UTF-32 have")
         for begin in range(0, 0 if self._is_short else len(body), _PIECE_BYTES):
-            if self._counter.add(body[begin : begin + _PIECE_BYTES]) > self._max_values:
-                raise _rejection(422, f"the body must have at most {self._max_values} values; send it in parts")
-            if self._counter.has_long_number:
-                raise _rejection(422, f"a number must have at most {_MAX_DIGITS} digits")
+            self._count(body[begin : begin + _PIECE_BYTES])
 
-
-class ValueCounter:
-    """Counts the separators of JSON values outside strings, in a body that comes in pieces.
-
-    Also finds numbers of very many digits, which Python converts in quadratic time; not those that a border of pieces
-    divides into shorter ones.
-    """
-
-    def __init__(self) -> None:
-        self.has_long_number = False
-        self._num_values = 0
-        self._is_in_string = False
-        self._is_escaped = False  # the last piece ended with a backslash that escapes the next byte
-
-    def add(self, piece: bytes) -> int:
-        """Read a piece and return the number of separators so far."""
-        if self._is_escaped and piece:
-            piece = piece[1:]
+    def _count(self, piece: bytes) -> None:
+        piece = piece[self._is_escaped :]
+        self._is_escaped = False
         if b"\\" in piece:
             piece = piece.replace(b"\\\\", b"")
             self._is_escaped = piece.endswith(b"\\")
             piece = piece.replace(b'\\"', b"")
-        else:
-            self._is_escaped = False
         parts = piece.split(b'"')
-        outside = parts[1 if self._is_in_string else 0 :: 2]
-        for part in outside:
-            if len(part) > _MAX_DIGITS and _LONG_NUMBER.search(part):
-                self.has_long_number = True
-        self._num_values += sum([part.count(b",") + part.count(b"[") + part.count(b"{") for part in outside])
+        outside = parts[self._is_in_string :: 2]
         self._is_in_string ^= len(parts) % 2 == 0
-        return self._num_values
+        self.num_values += sum([part.count(b",") + part.count(b"[") + part.count(b"{") for part in outside])
+        if self.num_values > self._max_values:
+            raise _rejection(422, f"the body must have at most {self._max_values} values; send it in parts")
+        if any(len(part) > _MAX_DIGITS and _LONG_NUMBER.search(part) for part in outside):
+            raise _rejection(422, f"a number must have at most {_MAX_DIGITS} digits")
 
 
 class FormParts:

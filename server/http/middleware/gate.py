@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from urllib.parse import parse_qs, urlsplit
@@ -39,13 +40,12 @@ class Arrival:
     """A request at the gate.
 
     `paths` are those that it may belong to, without the server's own prefix: one, unless the protocol is in a body that
-    is not read. A check that reads the body replaces `receive`. `on_end` is called at the end of the request.
+    is not read. A check that reads the body replaces `receive`.
     """
 
     scope: Scope
     receive: Receive
     paths: tuple[str, ...]
-    on_end: Callable[[], None] | None = None
 
 
 Check = Callable[[Arrival], Awaitable[None] | None]
@@ -82,11 +82,7 @@ class Gate:
             response = http_error_response(error, checked["method"], self._formats.of(scope))
             await response(scope, receive, send)
             return
-        try:
-            await self._app(scope, arrival.receive, send)
-        finally:
-            if arrival.on_end is not None:
-                arrival.on_end()
+        await self._app(scope, arrival.receive, send)
 
 
 def check_head(arrival: Arrival) -> None:
@@ -340,21 +336,17 @@ class Uploads:
         scope, receive = arrival.scope, arrival.receive
         if scope["method"] != "POST" or scope["path"] not in self._paths:
             return
-        end: Callable[[], None] | None = self._begin(scope)
-
-        def end_once() -> None:
-            nonlocal end
-            if end is not None:
-                end()
-                end = None
+        end = self._begin(scope)
+        upload: ExitStack = scope["state"]["record"].resources.enter_context(ExitStack())
+        upload.callback(end)
 
         async def receive_counted() -> Message:
             message = await receive()
             if not message.get("more_body", False):
-                end_once()
+                upload.close()
             return message
 
-        arrival.receive, arrival.on_end = receive_counted, end_once
+        arrival.receive = receive_counted
 
     def _begin(self, scope: Scope) -> Callable[[], None]:
         record = scope["state"]["record"]

@@ -119,12 +119,10 @@ class RequestRecorder:
         finally:
             self._server.end_request()
             await close_forms(scope)
-            if record.charges and (record.late_status or status or 500) >= 400:
-                self._server.refund(record)
-            if record.expected_bytes:
-                self._server.expected.remove(record.client, record.expected_bytes)
-            if record.glossary_bytes:
-                self._server.glossary_memory.remove(record.client, record.glossary_bytes)
+            record.resources.close()
+            if self._server.key_gate is not None and (record.late_status or status or 500) >= 400:
+                for charge in record.charges:
+                    self._server.key_gate.refund(charge)
             # A status of 0: uvicorn cancelled the request because the drain timeout expired.
             last = record.late_status or status or CLIENT_GONE_STATUS
             self._finish(scope, record, last, seconds or record.elapsed_seconds())

@@ -77,12 +77,6 @@ _FILES: Final = PageFiles(FOLDER, security_headers())
 _SPEECH_FILES: Final = PageFiles(FOLDER, security_headers(microphone="self"))
 
 
-@router.api_route("/", methods=["GET", "HEAD"])
-async def index(request: Request) -> Response:
-    """Return the page."""
-    return await _FILES.get_response(INDEX, request.scope)
-
-
 @router.api_route("/page/{name}", methods=["GET", "HEAD"])
 async def page_file(request: Request, name: str) -> Response:
     """Return a file of the page."""
@@ -90,14 +84,6 @@ async def page_file(request: Request, name: str) -> Response:
 
 
 live_router = APIRouter(include_in_schema=False, dependencies=[Depends(_read_body)])
-
-
-@live_router.api_route("/live", methods=["GET", "HEAD"])
-async def live(request: Request) -> Response:
-    """Return the page for text that is still being spoken."""
-    return await _SPEECH_FILES.get_response("live.html", request.scope)
-
-
 docs_router = APIRouter(include_in_schema=False, dependencies=[Depends(_read_body)])
 
 # Swagger UI sets style attributes, embeds its icons as data, and writes markup without trusted types.
@@ -107,10 +93,19 @@ _DOCS_FILES: Final = PageFiles(
 )
 
 
-@docs_router.api_route("/docs", methods=["GET", "HEAD"])
-async def docs(request: Request) -> Response:
-    """Return the documentation page."""
-    return await _DOCS_FILES.get_response("docs.html", request.scope)
+def _add_page(router: APIRouter, path: str, files: PageFiles, name: str) -> None:
+    """Add the route of a file at an address of its own."""
+
+    async def page(request: Request) -> Response:
+        return await files.get_response(name, request.scope)
+
+    router.add_api_route(path, page, methods=["GET", "HEAD"])
+
+
+_add_page(router, "/", _FILES, INDEX)
+_add_page(live_router, "/live", _SPEECH_FILES, "live.html")
+_add_page(docs_router, "/docs", _DOCS_FILES, "docs.html")
+_add_page(docs_router, "/docs/start.js", _DOCS_FILES, "start.js")
 
 
 @docs_router.api_route("/openapi.json", methods=["GET", "HEAD"])
@@ -126,9 +121,3 @@ async def description(request: Request) -> Response:
 def _encode(app: FastAPI, root_path: str) -> bytes:
     description = app.openapi() | ({"servers": [{"url": root_path}]} if root_path else {})
     return json.dumps(description, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-@docs_router.api_route("/docs/start.js", methods=["GET", "HEAD"])
-async def start(request: Request) -> Response:
-    """Return the script that starts Swagger UI."""
-    return await _DOCS_FILES.get_response("start.js", request.scope)

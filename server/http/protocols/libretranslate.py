@@ -275,9 +275,7 @@ async def translate_file(request: Request) -> JSONResponse:
     if not file.filename or not file.size:
         raise InvalidRequest("Invalid request: empty file")
     asked = TranslationRequest((), "", "", memory=default_memory(request))
-    translate = document_translation(
-        interpreter, asked, source, target, lambda done: server.metrics.translated(done.result)
-    )
+    translate = document_translation(interpreter, asked, source, target, server.metrics.translated)
     try:
         options = FormatOptions(language=interpreter.check(asked, source, target))
         job = await server.documents.submit(file.filename, file.file, charged(request, translate), options)

@@ -3,8 +3,7 @@
 Bodies are an array of texts (version 3.0), or an object with inputs (version 2026-06-06)."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 
 from babel import Locale, UnknownLocaleError
 from fastapi import APIRouter, Request
@@ -21,7 +20,6 @@ from server.text.language_detection import Detection
 from server.text.language_tags import display_name, match_language
 from server.text.segmentation.sentences import split
 from server.text.unicode_text import replace_lone_surrogates
-from server.translation.service import TranslationOutcome
 from server.translation.types import TextFormat, TranslationRequest
 
 _CODES = {
@@ -92,16 +90,8 @@ _TRANSLATIONS = answers(
 )
 
 
-@dataclass(slots=True)
-class _Item:
-    """Translations of one text; the language is there if it was detected."""
-
-    translations: list[dict[str, str]] = field(default_factory=list)
-    detected: dict[str, object] | None = None
-
-    def as_json(self) -> dict[str, object]:
-        named = {} if self.detected is None else {"detectedLanguage": self.detected}
-        return {**named, "translations": self.translations}
+_Group = tuple[str | None, str, str | None]
+"""Source language, target language and format of texts that are translated together."""
 
 
 @router.post("/microsoft/translate", responses=_TRANSLATIONS)
@@ -114,15 +104,11 @@ async def translate(request: Request) -> JSONResponse:
     targets = list(dict.fromkeys(query.getlist("to")))
     if not 1 <= len(targets) <= _MAX_TARGETS:
         raise InvalidRequest(f"`to` must name from 1 to {_MAX_TARGETS} languages. Given: {len(targets)}")
-    text_format = _text_format_of(query.get("textType"))
-    source = query.get("from") or None
-    items = [_Item() for _ in texts]
-    for target in targets:
-        outcome = await translate_texts(request, texts, source, target, format=text_format)
-        for index, (item, translation) in enumerate(zip(items, outcome.result.translations, strict=True)):
-            item.translations.append({"text": translation.text, "to": target})
-            item.detected = _detected(outcome, index)
-    return JSONResponse([item.as_json() for item in items])
+    groups: dict[_Group, list[tuple[int, int]]] = {
+        (query.get("from") or None, target, query.get("textType")): [(index, place) for index in range(len(texts))]
+        for place, target in enumerate(targets)
+    }
+    return JSONResponse(await _translated(request, texts, groups, "to"))
 
 
 async def _translate_inputs(request: Request, body: Mapping[str, object]) -> list[dict[str, object]]:
@@ -130,29 +116,42 @@ async def _translate_inputs(request: Request, body: Mapping[str, object]) -> lis
     inputs = body.get("inputs")
     if not isinstance(inputs, list):
         raise InvalidRequest("`inputs` must be an array of objects with `text` and `targets`")
-    _texts_of(request, inputs)
-    items = [_Item() for _ in inputs]
-    groups: dict[tuple[str | None, str, str | None], list[tuple[int, int]]] = {}
+    texts = _texts_of(request, inputs)
+    groups: dict[_Group, list[tuple[int, int]]] = {}
     for index, each in enumerate(inputs):
         targets = each.get("targets") if isinstance(each, dict) else None
         if not isinstance(targets, list) or not 1 <= len(targets) <= _MAX_TARGETS:
             raise InvalidRequest(f"`targets` must be an array of 1 to {_MAX_TARGETS} objects with `language`")
-        for position, target in enumerate(targets):
+        for place, target in enumerate(targets):
             language = _word(target, "language")
             if language is None:
                 raise InvalidRequest("each element of `targets` must have a string `language`")
-            items[index].translations.append({"text": "", "language": language})
             group = (_word(each, "language"), language, _word(each, "textType"))
-            groups.setdefault(group, []).append((index, position))
+            groups.setdefault(group, []).append((index, place))
     if len(groups) > server_state(request).settings.max_texts:
         raise InvalidRequest(f"a request must have at most {server_state(request).settings.max_texts} combinations")
-    for (source, language, text_type), places in groups.items():
-        texts = [_word(inputs[index], "text") or _word(inputs[index], "Text") or "" for index, _ in places]
-        outcome = await translate_texts(request, texts, source, language, format=_text_format_of(text_type))
-        for number, (index, position) in enumerate(places):
-            items[index].translations[position]["text"] = outcome.result.translations[number].text
-            items[index].detected = _detected(outcome, number)
-    return [item.as_json() for item in items]
+    return await _translated(request, texts, groups, "language")
+
+
+async def _translated(
+    request: Request, texts: Sequence[str], groups: Mapping[_Group, Sequence[tuple[int, int]]], field: str
+) -> list[dict[str, object]]:
+    """Return for each text its translations in their places, each with its target as `field`, and the language if it
+    was detected. `groups` have indices and places."""
+    translations: list[dict[int, object]] = [{} for _ in texts]
+    detected: dict[int, dict[str, object]] = {}
+    for (source, target, text_type), places in groups.items():
+        sent = [texts[index] for index, _ in places]
+        outcome = await translate_texts(request, sent, source, target, format=_text_format_of(text_type))
+        for (index, place), translation in zip(places, outcome.result.translations, strict=True):
+            translations[index][place] = {"text": translation.text, field: target}
+        if outcome.detected:
+            detected |= {index: _scored(each) for (index, _), each in zip(places, outcome.detected, strict=True)}
+    return [
+        ({"detectedLanguage": detected[index]} if index in detected else {})
+        | {"translations": [placed[place] for place in sorted(placed)]}
+        for index, placed in enumerate(translations)
+    ]
 
 
 def _word(fields: object, name: str) -> str | None:
@@ -160,10 +159,6 @@ def _word(fields: object, name: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise InvalidRequest(f"`{name}` must be a string")
     return None if value is None else replace_lone_surrogates(value)
-
-
-def _detected(outcome: TranslationOutcome, index: int) -> dict[str, object] | None:
-    return _scored(outcome.detected[index]) if outcome.detected else None
 
 
 def _scored(found: Detection | None) -> dict[str, object]:

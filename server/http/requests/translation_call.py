@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
 from fastapi import Request
 
@@ -15,25 +15,12 @@ from server.interface.decoding_options import NO_OPTIONS, DetailOptions
 from server.interface.errors import InvalidRequest
 from server.text.language_tags import match_language, means_detection
 from server.translation.service import AUTO, TranslationOutcome, TranslationService
-from server.translation.types import TextFormat, TranslationRequest, TranslationResult
+from server.translation.types import TextFormat, TranslationRequest
+from server.translation.whole_texts import GenerationOutcome
 
 # For each character of a text: measured with sentences of 100 characters, which have 25 tokens.
 _ATTENTION_BYTES: Final = 1000
 _ALTERNATIVE_BYTES: Final = 15
-
-
-class Outcome(Protocol):
-    """Texts that a request received, and the name of the model."""
-
-    @property
-    def result(self) -> TranslationResult:
-        """The texts, and the numbers for metrics and logs."""
-        ...
-
-    @property
-    def model(self) -> str | None:
-        """The name of the model."""
-        ...
 
 
 async def run_translation(
@@ -70,8 +57,7 @@ def begin_call(request: Request, num_texts: int, num_characters: int, options: D
     record.num_texts, record.num_characters = num_texts, num_characters
     charge(request, num_characters)
     if num_bytes := expected_detail_bytes(options, num_characters):
-        server_state(request).expected.add(record.client, num_bytes)
-        record.expected_bytes += num_bytes
+        record.resources.enter_context(server_state(request).expected.holding(record.client, num_bytes))
     return bool(num_bytes)
 
 
@@ -88,7 +74,7 @@ def expected_detail_bytes(options: DetailOptions, num_characters: int) -> int:
     return by_character * num_characters
 
 
-def record_outcome(record: RequestRecord, outcome: Outcome) -> None:
+def record_outcome(record: RequestRecord, outcome: TranslationOutcome | GenerationOutcome) -> None:
     """Keep the outcome of a request for the log and the metrics."""
     record.result, record.model = outcome.result, outcome.model
 

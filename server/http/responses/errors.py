@@ -5,7 +5,6 @@ import math
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -220,55 +219,30 @@ def _status(error: type, error_format: ErrorFormat) -> int:
 
 def install_error_handlers(app: FastAPI, formats: ErrorFormats) -> None:
     """Answer every error of `app` in the format that `formats` has for its path."""
-    app.state.error_formats = formats
-    app.add_exception_handler(KvasirError, _on_kvasir_error)
-    app.add_exception_handler(RequestValidationError, _on_invalid_body)
-    app.add_exception_handler(HTTPException, _on_http_error)
-    app.add_exception_handler(OSError, _on_file_error)
-    app.add_exception_handler(ClientDisconnect, _on_unfinished_body)
 
+    async def answer(request: Request, error: Exception) -> JSONResponse:
+        error_format, cause = formats.of(request.scope), error.__cause__
+        has_other_cause = isinstance(cause, ClientDisconnect) or means_storage_full(cause)
+        if isinstance(error, HTTPException) and isinstance(cause, Exception) and has_other_cause:
+            error = cause  # FastAPI takes every exception of a body for an error of the client
+        if isinstance(error, ClientDisconnect):  # the response is for the log and the metrics
+            error = ClientGone("the client closed the connection before the end of the body")
+        elif means_storage_full(error):
+            _log.error("storage full", extra={"cause": str(error)})
+            error = StorageFull("the server has no space left for uploads; retry later, or ask its operator")
+        if isinstance(error, RequestValidationError):
+            status = _status(InvalidRequest, error_format)
+            return _response(error_format, status, InvalidRequest.code, describe_problems(error.errors()), {})
+        if isinstance(error, HTTPException):
+            return http_error_response(error, request.method, error_format)
+        if not isinstance(error, KvasirError):
+            raise error
+        if isinstance(error, DeadlineExceeded):
+            note_expiry(error, request_record(request))
+        return error_response(error, error_format)
 
-def _format_of(request: Request) -> ErrorFormat:
-    formats = request.app.state.error_formats
-    assert isinstance(formats, ErrorFormats)
-    return formats.of(request.scope)
-
-
-async def _on_kvasir_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, KvasirError)
-    if isinstance(error, DeadlineExceeded):
-        note_expiry(error, request_record(request))
-    return error_response(error, _format_of(request))
-
-
-async def _on_invalid_body(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)
-    error_format, message = _format_of(request), describe_problems(error.errors())
-    return _response(error_format, _status(InvalidRequest, error_format), InvalidRequest.code, message, {})
-
-
-async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    if isinstance(error.__cause__, ClientDisconnect):  # FastAPI raises 400 from it
-        return await _on_unfinished_body(request, error.__cause__)
-    if means_storage_full(error.__cause__):  # FastAPI takes every exception of a form for an error of the client
-        return await _on_file_error(request, cast(Exception, error.__cause__))
-    return http_error_response(error, request.method, _format_of(request))
-
-
-async def _on_file_error(request: Request, error: Exception) -> JSONResponse:
-    if not means_storage_full(error):
-        raise error
-    _log.error("storage full", extra={"cause": str(error)})
-    full = StorageFull("the server has no space left for uploads; retry later, or ask its operator")
-    return error_response(full, _format_of(request))
-
-
-async def _on_unfinished_body(request: Request, _: Exception) -> JSONResponse:
-    """Return a response for the log and the metrics, which record its status."""
-    return error_response(
-        ClientGone("the client closed the connection before the end of the body"), _format_of(request)
-    )
+    for kind in (KvasirError, RequestValidationError, HTTPException, OSError, ClientDisconnect):
+        app.add_exception_handler(kind, answer)
 
 
 def describe_problems(found: Sequence[Mapping[str, object]]) -> str:

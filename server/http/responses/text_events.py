@@ -10,18 +10,20 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from server.http.requests.disconnect import unless_disconnected
-from server.http.requests.translation_call import Outcome, record_outcome
+from server.http.requests.translation_call import record_outcome
 from server.http.responses.errors import NATIVE, ErrorFormat, error_response, note_expiry
 from server.http.state import RequestRecord
 from server.interface.errors import ClientGone, EngineFailed, KvasirError
 from server.operations.metrics import Metrics
+from server.translation.service import TranslationOutcome
 from server.translation.text_stream import SENTENCES_AT_ONCE, TextDelta, TextStream
+from server.translation.whole_texts import GenerationOutcome
 
 HEARTBEAT_SECONDS = 10.0  # proxies close connections after some thirty seconds without data
 # Caches must not store the response, and nginx must not buffer events.
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
-OutcomeT = TypeVar("OutcomeT", bound=Outcome)
+OutcomeT = TypeVar("OutcomeT", bound=TranslationOutcome | GenerationOutcome)
 
 
 class TextEvents(Response, ABC, Generic[OutcomeT]):

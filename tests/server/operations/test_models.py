@@ -29,6 +29,7 @@ from server.translation.router import Router
 from server.translation.service import TranslationOutcome, TranslationService
 from server.translation.types import TranslationRequest
 from server.workers.on_demand_engine import OnDemandEngine
+from server.workers.pool import EnginePool
 from tests.end_to_end.servers import PATIENCE_SECONDS, ROOT, relabelled
 from tests.fakes.echo import EchoFor, EchoGenerator
 from tests.fakes.event_loop import in_event_loop, until
@@ -113,7 +114,7 @@ def test_a_minimum_quality_that_has_no_effect_is_warned_of(tmp_path: Path, caplo
     assert warning.message == "minimum quality without effect: model not calibrated"
 
 
-class _Folders:
+class _Folders(ModelLoader):
     """A loader of echo models: folders by name, with the bundles that are "in" them."""
 
     def __init__(self) -> None:
@@ -131,7 +132,7 @@ class _Folders:
             raise found
         return found
 
-    def engine(self, bundle: Bundle, num_models: int, pool: None) -> OnDemandEngine:
+    def engine(self, bundle: Bundle, num_models: int, pool: EnginePool | None) -> OnDemandEngine:
         def load() -> EchoGenerator:
             self.may_open.wait(60)
             self.opened.append(EchoGenerator(bundle, self.error))
@@ -330,7 +331,7 @@ class _Clock:
             raise asyncio.CancelledError
 
 
-class _Loader:
+class _Loader(ModelLoader):
     """A loader of echo models that take 10 MB each."""
 
     def __init__(self, bundles: Sequence[Bundle], clock: _Clock) -> None:
@@ -341,7 +342,7 @@ class _Loader:
     def check(self, folder: Path) -> Bundle:
         return self._bundles[folder]
 
-    def engine(self, bundle: Bundle, num_models: int, pool: None) -> OnDemandEngine:
+    def engine(self, bundle: Bundle, num_models: int, pool: EnginePool | None) -> OnDemandEngine:
         self.num_models.append(num_models)
         return self.on_demand(bundle, None)
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from server.cli.settings_flags import settings_from_flags
+from server.cli.settings_flags import names_and_settings
 from server.operations.settings import (
     ENVIRONMENT_PREFIX,
     Settings,
@@ -20,10 +20,10 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_flag_wins_over_its_environment_variable_and_that_over_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert settings_from_flags([]).port == 8000
+    assert names_and_settings([])[1].port == 8000
     monkeypatch.setenv("KVASIR_PORT", "9000")
-    assert settings_from_flags([]).port == 9000
-    assert settings_from_flags(["--port", "9001"]).port == 9001
+    assert names_and_settings([])[1].port == 9000
+    assert names_and_settings(["--port", "9001"])[1].port == 9001
 
 
 def test_a_misspelled_variable_is_noticed_and_the_setting_that_was_meant() -> None:
@@ -41,17 +41,17 @@ def test_a_misspelled_variable_is_noticed_and_the_setting_that_was_meant() -> No
 def test_lists_take_commas_in_the_environment_and_repeated_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KVASIR_MODEL", "a, b")
     monkeypatch.setenv("KVASIR_CORS_ORIGINS", "https://one.example,https://two.example")
-    settings = settings_from_flags([])
+    settings = names_and_settings([])[1]
     assert settings.model == [Path("a"), Path("b")]
     assert settings.cors_origins == ["https://one.example", "https://two.example"]
-    assert settings_from_flags(["--model", "c", "--model", "d"]).model == [Path("c"), Path("d")]
+    assert names_and_settings(["--model", "c", "--model", "d"])[1].model == [Path("c"), Path("d")]
 
 
 def test_every_setting_is_a_flag_and_an_environment_variable(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as left:
-        settings_from_flags(["--help"])
+        names_and_settings(["--help"])[1]
     assert left.value.code == 0
     text = capsys.readouterr().out
     for name, value in Settings().model_dump().items():
@@ -87,13 +87,13 @@ def test_every_setting_has_a_description_and_every_number_its_bounds() -> None:
 )
 def test_nonsense_is_refused_with_the_numbers(flags: list[str], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        settings_from_flags(flags)
+        names_and_settings(flags)[1]
 
 
 @pytest.mark.parametrize("flag", ["--quite-fast", "--max-row"])
 def test_unknown_and_abbreviated_flags_end_the_program(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
-        settings_from_flags([f"{flag}=2"])
+        names_and_settings([f"{flag}=2"])[1]
     assert left.value.code == 2
     assert flag in capsys.readouterr().err
 

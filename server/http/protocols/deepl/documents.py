@@ -88,9 +88,7 @@ async def submit(request: Request) -> Response:
     memory = await memory_of(request, sent)
     options = TranslationRequest((), "", "", glossary=glossary, formality=formality, memory=memory)
     blocks = DetectedBlocks()
-    translate = document_translation(
-        service, options, source or AUTO, target, lambda done: server.metrics.translated(done.result), blocks
-    )
+    translate = document_translation(service, options, source or AUTO, target, server.metrics.translated, blocks)
     translate = replace(translate, finish=partial(_check_source_language, blocks))
     try:
         job = await server.documents.submit(

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Collection, Sequence
+from typing import TypeVar
 
 from fastapi import Request, Response
 
@@ -28,6 +29,8 @@ from server.translation.execution import run_on_glossary_thread
 from server.translation.glossaries import GlossaryInfo, MultilingualGlossaries
 from server.translation.router import Router
 
+Word = TypeVar("Word", bound=str)
+
 DEEPL = ErrorFormat(
     "DeepLError",
     lambda _, __, message: {"message": message},
@@ -51,12 +54,13 @@ _MAX_GLOSSARIES = 5  # in one request
 _MAX_ELEMENT_NAMES = 1000  # in each list of tags
 
 
-def one_of(sent: Parameters, name: str, allowed: Sequence[str]) -> str | None:
+def one_of(sent: Parameters, name: str, allowed: Sequence[Word]) -> Word | None:
     """Return the field's value, or None if it is missing or empty. Raises `InvalidRequest` unless it is allowed."""
-    value = sent.word(name) or None
-    if value is not None and value not in allowed:
+    if not (value := sent.word(name)):
+        return None
+    if (found := next((each for each in allowed if each == value), None)) is None:
         raise InvalidRequest(f"Value for '{name}' not supported.")
-    return value
+    return found
 
 
 def names_of(sent: Parameters, name: str) -> frozenset[str]:

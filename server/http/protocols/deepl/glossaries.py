@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse, Response
 from pydantic import BaseModel, Field
 
-from server.http.protocols.deepl.fields import DEEPL, language_code, one_of
+from server.http.protocols.deepl.fields import DEEPL, language_code
 from server.http.requests.parameters import body_of, read_parameters
 from server.http.responses.examples import answers
 from server.http.responses.large_json import json_response
@@ -148,7 +148,7 @@ _MULTILINGUAL = {**_NAMED, "dictionaries": [_DICTIONARY]}
     "/v2/glossary-language-pairs",
     responses={**answers("GlossaryPairs", {"supported_languages": [_PAIR]}), **DEEPL.responses(503)},
 )
-async def pairs(request: Request) -> Response:
+def pairs(request: Request) -> Response:
     """Return the pairs with a model of their own. Terms cannot be preserved through a pivot language."""
     found = glossary_pairs(server_state(request).accept()[1])
     return json_response({"supported_languages": [{"source_lang": pair[0], "target_lang": pair[1]} for pair in found]})
@@ -162,56 +162,45 @@ async def pairs(request: Request) -> Response:
 )
 async def create(request: Request) -> Response:
     """Store a glossary."""
-    server = server_state(request)
-    sent = await read_parameters(request)
-    _, model_router = server.accept()
-    texts = {}
-    for name in ("name", "source_lang", "target_lang", "entries"):
-        texts[name] = sent.text(name) or ""
-        if not texts[name]:
-            raise InvalidRequest(f"Parameter '{name}' not specified.")
-    pair = language_pair(texts["source_lang"], texts["target_lang"])
-    if pair not in glossary_pairs(model_router):
-        raise InvalidRequest("Unsupported glossary source language and target language.")
-    separator = SEPARATORS[one_of(sent, "entries_format", tuple(SEPARATORS)) or "tsv"]
-    found = await run_on_glossary_thread(parse_entries, texts["entries"], separator, pair)
-    create_glossary = server.stored_glossaries().create
-    return json_response(_single(await run_on_glossary_thread(create_glossary, texts["name"], *pair, found[pair])), 201)
+    body = await _body(request)
+    name = _text(body, "name")
+    pair, found = await _dictionary(request, body, takes_others=False)
+    create_glossary = server_state(request).stored_glossaries().create
+    return json_response(_single(await run_on_glossary_thread(create_glossary, name, *pair, found[pair])), 201)
 
 
 @router.get(
     "/v2/glossaries",
     responses={**answers("Glossaries", {"glossaries": [_GLOSSARY]}), **DEEPL.responses(503)},
 )
-async def all_glossaries(request: Request) -> Response:
+def all_glossaries(request: Request) -> Response:
     """Return all glossaries without their entries, oldest first."""
-    infos = await asyncio.to_thread(server_state(request).stored_glossaries().all)
-    return json_response({"glossaries": list(map(_single, infos))})
+    return json_response({"glossaries": list(map(_single, server_state(request).stored_glossaries().all()))})
 
 
 @router.get(
     "/v2/glossaries/{glossary_id}",
     responses={**answers("Glossary", _GLOSSARY), **DEEPL.responses(404, 503)},
 )
-async def one(request: Request, glossary_id: str) -> Response:
+def one(request: Request, glossary_id: str) -> Response:
     """Return one glossary without its entries."""
-    return json_response(_single(await asyncio.to_thread(server_state(request).stored_glossaries().info, glossary_id)))
+    return json_response(_single(server_state(request).stored_glossaries().info(glossary_id)))
 
 
 @router.get(
     "/v2/glossaries/{glossary_id}/entries",
     responses={200: {"content": {"text/tab-separated-values": {}}}, **DEEPL.responses(404, 503)},
 )
-async def entries(request: Request, glossary_id: str) -> Response:
+def entries(request: Request, glossary_id: str) -> Response:
     """Return the entries, one term and its translation a line."""
-    glossary = await asyncio.to_thread(server_state(request).stored_glossaries().glossary, glossary_id)
-    return PlainTextResponse(_lines(glossary), media_type="text/tab-separated-values")
+    lines = _lines(server_state(request).stored_glossaries().glossary(glossary_id))
+    return PlainTextResponse(lines, media_type="text/tab-separated-values")
 
 
 @router.delete("/v2/glossaries/{glossary_id}", status_code=204, responses=DEEPL.responses(404, 503))
-async def delete(request: Request, glossary_id: str) -> None:
+def delete(request: Request, glossary_id: str) -> None:
     """Delete a glossary."""
-    await asyncio.to_thread(server_state(request).stored_glossaries().delete, glossary_id)
+    server_state(request).stored_glossaries().delete(glossary_id)
 
 
 @router.post(
@@ -241,19 +230,18 @@ async def create_multilingual(request: Request) -> Response:
     "/v3/glossaries",
     responses={**answers("MultilingualGlossaries", {"glossaries": [_MULTILINGUAL]}), **DEEPL.responses(503)},
 )
-async def all_multilingual(request: Request) -> Response:
+def all_multilingual(request: Request) -> Response:
     """Return all glossaries without their entries, oldest first."""
-    infos = await asyncio.to_thread(_glossaries(request).all)
-    return json_response({"glossaries": list(map(_several, infos))})
+    return json_response({"glossaries": list(map(_several, _glossaries(request).all()))})
 
 
 @router.get(
     "/v3/glossaries/{glossary_id}",
     responses={**answers("MultilingualGlossary", _MULTILINGUAL), **DEEPL.responses(404, 503)},
 )
-async def one_multilingual(request: Request, glossary_id: str) -> Response:
+def one_multilingual(request: Request, glossary_id: str) -> Response:
     """Return one glossary without its entries."""
-    return json_response(_several(await asyncio.to_thread(_glossaries(request).info, glossary_id)))
+    return json_response(_several(_glossaries(request).info(glossary_id)))
 
 
 @router.get(
@@ -263,11 +251,10 @@ async def one_multilingual(request: Request, glossary_id: str) -> Response:
         **DEEPL.responses(400, 404, 503),
     },
 )
-async def multilingual_entries(request: Request, glossary_id: str, source_lang: str, target_lang: str) -> Response:
+def multilingual_entries(request: Request, glossary_id: str, source_lang: str, target_lang: str) -> Response:
     """Return the entries of the dictionary from and to these languages."""
     pair = language_pair(source_lang, target_lang)
-    glossary = await asyncio.to_thread(_glossaries(request).entries, glossary_id, pair)
-    return json_response({"dictionaries": [_entries(pair, _lines(glossary))]})
+    return json_response({"dictionaries": [_entries(pair, _lines(_glossaries(request).entries(glossary_id, pair)))]})
 
 
 @router.patch(
@@ -308,17 +295,15 @@ async def replace(request: Request, glossary_id: str) -> Response:
 
 
 @router.delete("/v3/glossaries/{glossary_id}/dictionaries", status_code=204, responses=DEEPL.responses(400, 404, 503))
-async def delete_dictionary(request: Request, glossary_id: str, source_lang: str, target_lang: str) -> None:
+def delete_dictionary(request: Request, glossary_id: str, source_lang: str, target_lang: str) -> None:
     """Delete the dictionary of a pair of languages."""
-    await asyncio.to_thread(
-        _glossaries(request).delete_dictionary, glossary_id, language_pair(source_lang, target_lang)
-    )
+    _glossaries(request).delete_dictionary(glossary_id, language_pair(source_lang, target_lang))
 
 
 @router.delete("/v3/glossaries/{glossary_id}", status_code=204, responses=DEEPL.responses(404, 503))
-async def delete_multilingual(request: Request, glossary_id: str) -> None:
+def delete_multilingual(request: Request, glossary_id: str) -> None:
     """Delete a glossary with all its dictionaries."""
-    await asyncio.to_thread(_glossaries(request).delete, glossary_id)
+    _glossaries(request).delete(glossary_id)
 
 
 def _glossaries(request: Request) -> MultilingualGlossaries:

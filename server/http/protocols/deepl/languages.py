@@ -60,15 +60,6 @@ async def languages(request: Request, type: str | None = None) -> Response:  # n
 _SUPPORT = {"s": {"needs_source_support": True}, "t": {"needs_target_support": True}}
 
 
-def _resource(name: str) -> dict[str, object]:
-    """Return a resource, its features, and which language of a pair must have each."""
-    features = [
-        {"name": feature, **{field: True for side in sides for field in _SUPPORT[side]}}
-        for feature, sides in _RESOURCES[name].items()
-    ]
-    return {"name": name, "features": features}
-
-
 @router.get(
     "/v3/languages/resources",
     responses=answers(
@@ -80,7 +71,18 @@ def _resource(name: str) -> dict[str, object]:
 )
 async def resources(_: Request) -> Response:
     """Return the resources for which `/v3/languages` has languages, and their features."""
-    return json_response(list(map(_resource, _RESOURCES)))
+    return json_response(
+        [
+            {
+                "name": name,
+                "features": [
+                    {"name": feature, **{field: True for side in sides for field in _SUPPORT[side]}}
+                    for feature, sides in features.items()
+                ],
+            }
+            for name, features in _RESOURCES.items()
+        ]
+    )
 
 
 @router.get(
@@ -115,8 +117,12 @@ async def languages_of_resource(request: Request, resource: str | None = None) -
     found = []
     for code in sorted(sources | targets):
         is_source, is_target = code in sources, code in targets
-        has_glossaries = language_code(code).lower() in with_glossaries
-        features = _features(resource, code, is_source=is_source, is_target=is_target, has_glossaries=has_glossaries)
+        is_available = {
+            "formality": is_target and has_formality(code),
+            "tag_handling": True,
+            "glossary": language_code(code).lower() in with_glossaries,
+            "auto_detection": is_source,
+        }
         found.append(
             {
                 "lang": code,
@@ -124,7 +130,7 @@ async def languages_of_resource(request: Request, resource: str | None = None) -
                 "usable_as_source": is_source,
                 "usable_as_target": is_target,
                 "status": "stable",
-                "features": {feature: {"status": "stable"} for feature in features},
+                "features": {each: {"status": "stable"} for each in _RESOURCES[resource] if is_available[each]},
             }
         )
     return json_response(found)
@@ -153,16 +159,6 @@ def _languages(model_router: Router, resource: str) -> tuple[set[str], set[str]]
         {_bcp47(language_code(tag)) for tag in model_router.source_languages},
         {_bcp47(code) for tag in model_router.target_languages for code in target_codes(tag)},
     )
-
-
-def _features(resource: str, code: str, *, is_source: bool, is_target: bool, has_glossaries: bool) -> list[str]:
-    is_available = {
-        "formality": is_target and has_formality(code),
-        "tag_handling": True,
-        "glossary": has_glossaries,
-        "auto_detection": is_source,
-    }
-    return [feature for feature in _RESOURCES[resource] if is_available[feature]]
 
 
 def _bcp47(code: str) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from server.http.protocols.deepl.fields import DEEPL
@@ -14,7 +14,7 @@ from server.http.requests.memories import stored_memories, viewer_of
 from server.http.state import server_state
 from server.interface.errors import InvalidRequest, NotFound
 from server.memory.jobs import UPLOAD_SECONDS, Job, Jobs
-from server.memory.store import MAX_NAME_CHARACTERS, Memory, Pair, Segment
+from server.memory.store import MAX_NAME_CHARACTERS, Pair, Segment
 from server.text.unicode_text import replace_lone_surrogates
 
 router = APIRouter(prefix="/v3/translation_memories", tags=["DeepL-compatible"])
@@ -30,14 +30,18 @@ Tag = Annotated[str, Field(min_length=2, max_length=64, pattern=r"^[\w-]+$")]
 class MemoryAnswer(BaseModel):
     """A translation memory without its segments."""
 
-    translation_memory_id: str
+    model_config = ConfigDict(from_attributes=True)
+
+    translation_memory_id: str = Field(validation_alias="id")
     name: str
-    source_language: str
-    target_languages: list[str]
-    segment_count: int
-    creation_time: datetime
-    updated_time: datetime
-    use_by_default: bool = Field(description="whether every request of the API key uses it; an addition of Kvasir")
+    source_language: str = Field(validation_alias="source")
+    target_languages: list[str] = Field(validation_alias="targets")
+    segment_count: int = Field(validation_alias="num_segments")
+    creation_time: datetime = Field(validation_alias="created")
+    updated_time: datetime = Field(validation_alias="changed")
+    use_by_default: bool = Field(
+        validation_alias="is_default", description="whether every request of the API key uses it; an addition of Kvasir"
+    )
 
 
 class MemoriesAnswer(BaseModel):
@@ -188,31 +192,26 @@ class JobAnswer(BaseModel):
 
 
 @router.get("", responses=DEEPL.responses(400))
-async def all_memories(
+def all_memories(
     request: Request,
     page: Annotated[int, Query(ge=0, le=10**9)] = 0,
     page_size: Annotated[int, Query(ge=1, le=25)] = 25,
 ) -> MemoriesAnswer:
     """Return a page of the memories that the API key sees."""
     store = stored_memories(request)
-    found, total = await asyncio.to_thread(store.memories, viewer_of(request), page * page_size, page_size)
-    return MemoriesAnswer(translation_memories=list(map(_memory, found)), total_count=total)
+    found, total = store.memories(viewer_of(request), page * page_size, page_size)
+    return MemoriesAnswer(translation_memories=list(map(MemoryAnswer.model_validate, found)), total_count=total)
 
 
 @router.post("", status_code=201, responses=DEEPL.responses(400))
-async def create(request: Request, fields: MemoryFields) -> MemoryAnswer:
+def create(request: Request, fields: MemoryFields) -> MemoryAnswer:
     """Create an empty memory. DeepL creates them by imports only."""
-    name = replace_lone_surrogates(fields.name)
-    create_memory = stored_memories(request).create
-    return _memory(
-        await asyncio.to_thread(
-            create_memory, viewer_of(request), name, fields.source_language, fields.target_languages
-        )
-    )
+    name, source, targets = replace_lone_surrogates(fields.name), fields.source_language, fields.target_languages
+    return MemoryAnswer.model_validate(stored_memories(request).create(viewer_of(request), name, source, targets))
 
 
 @router.post("/import", status_code=202, responses=DEEPL.responses(400))
-async def begin_import(request: Request, fields: ImportFields) -> ImportAnswer:
+def begin_import(request: Request, fields: ImportFields) -> ImportAnswer:
     """Create an import, whose file (.tmx, .tsv or .po) is then uploaded to `upload_url`."""
     file, parameters = fields.source_file, fields.parameters
     limit = server_state(request).settings.max_memory_megabytes * 1_000_000
@@ -226,7 +225,7 @@ async def begin_import(request: Request, fields: ImportFields) -> ImportAnswer:
         "content_length": file.content_length,
     }
     name = replace_lone_surrogates(file.file_name)
-    job = await asyncio.to_thread(_jobs(request).create_import, viewer_of(request), name, options)
+    job = _jobs(request).create_import(viewer_of(request), name, options)
     expires = datetime.fromtimestamp(job.created + UPLOAD_SECONDS, UTC)
     return ImportAnswer(job_id=job.id, upload_url=_url(request, "upload_memory", job), expires_at=expires)
 
@@ -247,20 +246,20 @@ async def upload(request: Request, job: str, key: str) -> None:
 
 
 @router.get("/download", name="download_memory", response_class=FileResponse, responses=DEEPL.responses(400, 404))
-async def fetch(request: Request, job: str, key: str) -> FileResponse:
+def fetch(request: Request, job: str, key: str) -> FileResponse:
     """Return the file of an export; its `download_url` has the key, so that no API key is needed."""
     jobs = _jobs(request)
-    found = await asyncio.to_thread(jobs.job, job, None, key)
-    if found.operation != "export" or not await asyncio.to_thread(jobs.path(found).is_file):
+    found = jobs.job(job, None, key)
+    if found.operation != "export" or not jobs.path(found).is_file():
         raise NotFound("the file of this job is not there, or not any more")
-    await asyncio.to_thread(jobs.note_download, found)
+    jobs.note_download(found)
     return FileResponse(jobs.path(found), media_type="application/xml", filename=found.name)
 
 
 @router.get("/jobs/{job_id}", response_model_exclude_none=True, responses=DEEPL.responses(400, 404))
-async def job_status(request: Request, job_id: str) -> JobAnswer:
+def job_status(request: Request, job_id: str) -> JobAnswer:
     """Return the status of an import or export."""
-    job = await asyncio.to_thread(_jobs(request).job, job_id, viewer_of(request))
+    job = _jobs(request).job(job_id, viewer_of(request))
     is_import, is_done = job.operation == "import", job.status in ("completed", "downloaded")
     is_waiting = job.status == "awaiting_input"
     is_late = is_waiting and datetime.now(UTC).timestamp() > job.created + UPLOAD_SECONDS
@@ -299,24 +298,20 @@ async def export(request: Request, response: Response, memory_id: str) -> Export
 
 
 @router.get("/{memory_id}", responses=DEEPL.responses(400, 404))
-async def one(request: Request, memory_id: str) -> MemoryAnswer:
+def one(request: Request, memory_id: str) -> MemoryAnswer:
     """Return a memory."""
-    return _memory(await asyncio.to_thread(stored_memories(request).memory, viewer_of(request), memory_id))
+    return MemoryAnswer.model_validate(stored_memories(request).memory(viewer_of(request), memory_id))
 
 
 @router.patch("/{memory_id}", responses=DEEPL.responses(400, 404))
-async def change(request: Request, memory_id: str, fields: ChangeFields) -> MemoryAnswer:
+def change(request: Request, memory_id: str, fields: ChangeFields) -> MemoryAnswer:
     """Rename a memory of the API key, share it, or use any memory by default."""
-
-    def change_memory() -> Memory:
-        return stored_memories(request).change(
-            viewer_of(request), memory_id,
-            name=None if fields.name is None else replace_lone_surrogates(fields.name),
-            is_default=fields.use_by_default,
-            shared_with=fields.shared_with,
-        )  # fmt: skip
-
-    return _memory(await asyncio.to_thread(change_memory))
+    name = None if fields.name is None else replace_lone_surrogates(fields.name)
+    store, viewer = stored_memories(request), viewer_of(request)
+    changed = store.change(
+        viewer, memory_id, name=name, is_default=fields.use_by_default, shared_with=fields.shared_with
+    )
+    return MemoryAnswer.model_validate(changed)
 
 
 @router.delete("/{memory_id}", status_code=204, responses=DEEPL.responses(400, 404))
@@ -327,7 +322,7 @@ async def delete(request: Request, memory_id: str) -> None:
 
 
 @router.get("/{memory_id}/segments", response_model_exclude_none=True, responses=DEEPL.responses(400, 404))
-async def segments(
+def segments(
     request: Request,
     memory_id: str,
     page_size: Annotated[int, Query(ge=1, le=100)] = 50,
@@ -339,14 +334,10 @@ async def segments(
     if filter_text and len(filter_text) < _MIN_FILTER_CHARACTERS:
         raise InvalidRequest(f"filter_text must have at least {_MIN_FILTER_CHARACTERS} characters")
     store = stored_memories(request)
-    memory = await asyncio.to_thread(store.memory, viewer_of(request), memory_id)
-
-    def page() -> list[Segment]:
-        return store.segments(
-            memory, int(page_cursor), page_size + 1, filter_text, is_case_sensitive=filter_case_sensitive
-        )
-
-    found = await asyncio.to_thread(page)
+    memory = store.memory(viewer_of(request), memory_id)
+    found = store.segments(
+        memory, int(page_cursor), page_size + 1, filter_text, is_case_sensitive=filter_case_sensitive
+    )
     shown = found[:page_size]
     return SegmentsAnswer(
         segments=list(map(_segment, shown)),
@@ -356,7 +347,7 @@ async def segments(
 
 
 @router.put("/{memory_id}/segments", response_model_exclude_none=True, responses=DEEPL.responses(400, 404))
-async def put_segments(request: Request, memory_id: str, fields: SegmentsFields) -> SegmentsAnswer:
+def put_segments(request: Request, memory_id: str, fields: SegmentsFields) -> SegmentsAnswer:
     """Add segments to a memory, or replace the translations of those that it has."""
     pairs = [
         Pair(
@@ -369,15 +360,15 @@ async def put_segments(request: Request, memory_id: str, fields: SegmentsFields)
         for each in segment.targets
     ]
     store, viewer = stored_memories(request), viewer_of(request)
-    stored = await asyncio.to_thread(store.put, viewer, memory_id, pairs)
-    memory = await asyncio.to_thread(store.memory, viewer, memory_id)
-    return SegmentsAnswer(segments=list(map(_segment, stored)), segment_count=memory.num_segments)
+    stored = store.put(viewer, memory_id, pairs)
+    num_segments = store.memory(viewer, memory_id).num_segments
+    return SegmentsAnswer(segments=list(map(_segment, stored)), segment_count=num_segments)
 
 
 @router.delete("/{memory_id}/segments/{segment_id}", status_code=204, responses=DEEPL.responses(400, 404))
-async def delete_segment(request: Request, memory_id: str, segment_id: int) -> None:
+def delete_segment(request: Request, memory_id: str, segment_id: int) -> None:
     """Delete a segment."""
-    await asyncio.to_thread(stored_memories(request).delete_segment, viewer_of(request), memory_id, segment_id)
+    stored_memories(request).delete_segment(viewer_of(request), memory_id, segment_id)
 
 
 def _jobs(request: Request) -> Jobs:
@@ -392,19 +383,6 @@ def _start_jobs(request: Request) -> None:
 
 def _url(request: Request, name: str, job: Job) -> str:
     return str(request.url_for(name).include_query_params(job=job.id, key=job.secret))
-
-
-def _memory(memory: Memory) -> MemoryAnswer:
-    return MemoryAnswer(
-        translation_memory_id=memory.id,
-        name=memory.name,
-        source_language=memory.source,
-        target_languages=list(memory.targets),
-        segment_count=memory.num_segments,
-        creation_time=memory.created,
-        updated_time=memory.changed,
-        use_by_default=memory.is_default,
-    )
 
 
 def _segment(segment: Segment) -> SegmentAnswer:

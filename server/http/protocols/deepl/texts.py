@@ -20,7 +20,7 @@ from server.http.protocols.deepl.fields import (
     warn_of_ignored,
 )
 from server.http.protocols.protocol import Protocol
-from server.http.requests.parameters import Parameters, body_of, read_parameters
+from server.http.requests.parameters import body_of, read_parameters
 from server.http.requests.translation_call import run_translation
 from server.http.responses.examples import answers
 from server.http.responses.large_json import json_response
@@ -30,7 +30,7 @@ from server.interface.errors import InvalidRequest, TextTooLong
 from server.text.language_tags import match_language
 from server.text.readers.pieces import MarkupOptions
 from server.translation.service import AUTO, TranslationOutcome
-from server.translation.types import TranslationRequest
+from server.translation.types import TextFormat, TranslationRequest
 
 router = APIRouter(prefix="/v2", tags=["DeepL-compatible"])
 
@@ -50,8 +50,8 @@ _OTHER_FIELDS = (
     "auth_key", "enable_beta_languages", "ignore_tags", "model_type", "non_splitting_tags", "outline_detection",
     "show_billed_characters", "splitting_tags",
 )  # fmt: skip
-ModelType = Literal["quality_optimized", "latency_optimized"]
-TagVersion = Literal["v1", "v2"]
+_MODEL_TYPES = ("quality_optimized", "prefer_quality_optimized", "latency_optimized")
+_FORMATS: tuple[TextFormat, ...] = ("xml", "html")
 
 
 class TranslateFields(BaseModel):
@@ -113,11 +113,18 @@ async def translate(request: Request) -> Response:
         raise InvalidRequest("Parameter 'text' not specified.")
     _, model_router = server.accept()
     source, target = source_tag(sent, model_router), target_tag(sent, model_router)
-    model_type = _model_type(sent)
-    _check_accepted(sent)
-    tag_handling = one_of(sent, "tag_handling", ("xml", "html"))
+    model_type = (one_of(sent, "model_type", _MODEL_TYPES) or "").removeprefix("prefer_")
+    splitting = one_of(sent, "split_sentences", _SPLITTINGS)
+    # There is one version of tag handling: XML is read strictly, as in v2.
+    tag_version = one_of(sent, "tag_handling_version", ("v1", "v2")) or "v2"
+    for name in ("preserve_formatting", "outline_detection", "show_billed_characters"):
+        try:
+            sent.flag(name)
+        except ValueError as error:
+            raise InvalidRequest(f"Value for '{name}' not supported.") from error
+    tag_handling = one_of(sent, "tag_handling", _FORMATS)
     model_texts = texts
-    if not tag_handling and one_of(sent, "split_sentences", _SPLITTINGS) in ("0", "nonewlines"):
+    if not tag_handling and splitting in ("0", "nonewlines"):
         # In HTML and XML a line break is white space already.
         model_texts = tuple(map(_with_joined_lines, texts))
     translation = TranslationRequest(
@@ -128,7 +135,7 @@ async def translate(request: Request) -> Response:
         glossary=await glossary_of(sent, server, source, target),
         formality=formality_of(sent, target),
         memory=await memory_of(request, sent),
-        format="xml" if tag_handling == "xml" else "html" if tag_handling == "html" else "text",
+        format=tag_handling or "text",
         markup=MarkupOptions(
             splitting_tags=names_of(sent, "splitting_tags"),
             non_splitting_tags=names_of(sent, "non_splitting_tags"),
@@ -144,8 +151,10 @@ async def translate(request: Request) -> Response:
             raise _of_tag_handling(error) from error
         raise
     server.num_characters_billed += translation.num_characters
-    tag_version = _tag_version(sent) if tag_handling else None
-    response = json_response(_answer(outcome, texts, source, model_type, tag_version))
+    used = ({"model_type_used": model_type} if model_type else {}) | (
+        {"tag_handling_version": tag_version} if tag_handling else {}
+    )
+    response = json_response({"translations": _translations(outcome, texts, source, used)})
     response.headers["X-Trace-ID"] = request_record(request).id
     warn_of_ignored(sent, response, {*TranslateFields.model_fields, *_OTHER_FIELDS} - {"context"})
     return response
@@ -172,18 +181,6 @@ def _with_joined_lines(text: str) -> str:
     return _LINE_BREAK.sub(lambda match: match[0] if match.end() in items else " ", text)
 
 
-def _model_type(sent: Parameters) -> ModelType | None:
-    model_type = one_of(sent, "model_type", ("quality_optimized", "prefer_quality_optimized", "latency_optimized"))
-    if model_type is None:
-        return None
-    return "latency_optimized" if model_type == "latency_optimized" else "quality_optimized"
-
-
-def _tag_version(sent: Parameters) -> TagVersion:
-    """Return the version of tag handling, of which there is one: XML is read strictly, as in v2."""
-    return "v1" if one_of(sent, "tag_handling_version", ("v1", "v2")) == "v1" else "v2"
-
-
 def _of_tag_handling(error: InvalidRequest) -> InvalidRequest:
     """Return an error of XML that is not well-formed in the words of this protocol, whose field is not `format`."""
     place = str(error).partition("; format html")[0]
@@ -192,48 +189,25 @@ def _of_tag_handling(error: InvalidRequest) -> InvalidRequest:
     )
 
 
-def _beam_size(model_type: ModelType | None, server: ServerState) -> int | None:
-    if model_type is None:
+def _beam_size(model_type: str, server: ServerState) -> int | None:
+    if not model_type:
         return None
     if model_type == "latency_optimized":
         return 1
     return max(server.settings.default_beam_size, min(_QUALITY_BEAMS, server.settings.max_beam_size))
 
 
-def _check_accepted(sent: Parameters) -> None:
-    """Raise `InvalidRequest` for invalid values."""
-    one_of(sent, "split_sentences", _SPLITTINGS)
-    _tag_version(sent)
-    for name in ("preserve_formatting", "outline_detection", "show_billed_characters"):
-        try:
-            sent.flag(name)
-        except ValueError as error:
-            raise InvalidRequest(f"Value for '{name}' not supported.") from error
-
-
-def _answer(
-    outcome: TranslationOutcome,
-    texts: tuple[str, ...],
-    source: str | None,
-    model_type: ModelType | None,
-    tag_version: TagVersion | None,
-) -> dict[str, object]:
-    used = {"model_type_used": model_type, "tag_handling_version": tag_version}
-    used = {name: value for name, value in used.items() if value is not None}
-    translations = []
+def _translations(
+    outcome: TranslationOutcome, texts: tuple[str, ...], source: str | None, used: dict[str, str]
+) -> list[dict[str, object]]:
+    translations: list[dict[str, object]] = []
     for index, translation in enumerate(outcome.result.translations):
         detected = outcome.detected[index] if outcome.detected else None
         # The protocol requires a language; a text without letters counts as English.
-        tag = source or ("en" if detected is None else detected.language)
-        translations.append(
-            {
-                "detected_source_language": language_code(tag),
-                "text": translation.text,
-                "billed_characters": len(texts[index]),
-                **used,
-            }
-        )
-    return {"translations": translations}
+        code = language_code(source or ("en" if detected is None else detected.language))
+        answer = {"detected_source_language": code, "text": translation.text, "billed_characters": len(texts[index])}
+        translations.append(answer | used)
+    return translations
 
 
 DEEPL_PROTOCOL = Protocol(

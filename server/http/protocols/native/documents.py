@@ -5,13 +5,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Form, Request, Response, UploadFile
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, AliasPath, Field
 
-from server.documents.formats.options import MAX_READING_SPEED, READING_SPEED, FormatOptions, split_columns
-from server.documents.fragment import DocumentCounts
-from server.documents.jobs import DocumentJob, JobStatus
-from server.documents.report import DocumentReport
+from server.documents.formats.option_fields import FormatFields
+from server.documents.jobs import JobStatus
 from server.documents.text_translation import document_translation
+from server.http.protocols.native.fields import MAX_TAG_CHARACTERS, AnswerModel, IfAny
 from server.http.requests.admission import charged
 from server.http.requests.memories import named_memory
 from server.http.responses.download import download
@@ -29,44 +28,52 @@ from server.translation.types import KeepReason, MemoryUse, TranslationRequest
 router = APIRouter(prefix="/v1/documents", tags=["documents"])
 
 PATH = router.prefix
-_MAX_TAG_CHARACTERS = 64
-_MAX_DELIMITER_CHARACTERS = 3
-_MAX_FORMAT_CHARACTERS = 16
-_MAX_COLUMNS_CHARACTERS = 4000
 
 Server = Annotated[ServerState, Depends(server_state)]
 
 
-class DocumentDetails(BaseModel):
+_if_any = AfterValidator(lambda part: part if part is not None and any(part.model_dump().values()) else None)
+_Count = Annotated[int | None, IfAny]
+
+
+class DocumentDetails(AnswerModel):
     """Sentences of a document that need attention, as far as it is translated."""
 
-    kept: dict[KeepReason, int] | None = Field(None, description="numbers of texts that were not translated")
-    repaired: int | None = Field(
+    kept: Annotated[dict[KeepReason, int] | None, IfAny] = Field(
+        None, description="numbers of texts that were not translated"
+    )
+    repaired: _Count = Field(
         None, description="number of sentences that were decoded again, because their translations lacked something"
     )
-    incomplete: int | None = Field(None, description="number of sentences whose translation lacks something")
-    numbers_differ: int | None = Field(None, description="number of sentences with a lost or an invented number")
-    low_quality: int | None = Field(None, description="number of sentences with a quality below `min_quality`")
+    incomplete: _Count = Field(None, description="number of sentences whose translation lacks something")
+    numbers_differ: _Count = Field(None, description="number of sentences with a lost or an invented number")
+    low_quality: _Count = Field(None, description="number of sentences with a quality below `min_quality`")
     quality: float | None = Field(None, ge=0, le=1, description="mean quality, weighted by the tokens of the texts")
-    memory: dict[MemoryUse, int] | None = Field(None, description="numbers of sentences by their translation memory")
+    memory: Annotated[dict[MemoryUse, int] | None, IfAny] = Field(
+        None, description="numbers of sentences by their translation memory"
+    )
 
 
-class CaptionCounts(BaseModel):
+class CaptionCounts(AnswerModel):
     """Captions of subtitles that one sentence runs over, and captions that take longer to read than they are shown."""
 
-    joined: int = Field(description="captions that were translated together with others")
-    cuts: int = Field(description="places at which a translation was divided into captions again")
-    too_fast: int = Field(description="captions with more characters a second than `reading_speed`")
+    joined: int = Field(validation_alias="captions_joined", description="captions translated together with others")
+    cuts: int = Field(
+        validation_alias="caption_cuts", description="places at which a translation was divided into captions again"
+    )
+    too_fast: int = Field(
+        validation_alias="captions_too_fast", description="captions with more characters a second than `reading_speed`"
+    )
 
 
-class ErrorBody(BaseModel):
+class ErrorBody(AnswerModel):
     """Stable code for programs, message for people."""
 
     code: str
-    message: str
+    message: str = Field(validation_alias=AliasPath("args", 0))
 
 
-class DocumentAnswer(BaseModel):
+class DocumentAnswer(AnswerModel):
     """Progress of a document. A unit is one of its different texts."""
 
     id: str
@@ -78,99 +85,69 @@ class DocumentAnswer(BaseModel):
     num_characters: int
     num_texts: int = Field(description="texts found: paragraphs, cells, cues or values; 0 until the document is read")
     num_translated: int | None = Field(
-        None, description="texts that differ from their source, of a document that is done"
+        None,
+        validation_alias=AliasPath("report", "counts", "num_translated"),
+        description="texts that differ from their source, of a document that is done",
     )
-    captions: CaptionCounts | None = Field(None, description="of subtitles, if there is anything to report")
+    captions: Annotated[CaptionCounts | None, _if_any] = Field(
+        None,
+        validation_alias=AliasPath("report", "counts"),
+        description="of subtitles, if there is anything to report",
+    )
     seconds_remaining: float | None = Field(None, description="estimate during the translation")
     error: ErrorBody | None = Field(None, description="cause, if the status is error")
-    details: DocumentDetails | None = Field(None, description="if there is anything to report")
+    details: Annotated[DocumentDetails | None, _if_any] = Field(
+        None, validation_alias="report", description="if there is anything to report"
+    )
+
+
+class DocumentForm(FormatFields):
+    """A document, its languages and options, which have the meaning that they have in `/v1/translate`."""
+
+    file: UploadFile
+    source: str | None = Field(None, max_length=MAX_TAG_CHARACTERS)
+    target: str | None = Field(None, max_length=MAX_TAG_CHARACTERS)
+    beam_size: int | None = Field(None, ge=1, le=MAX_BEAM_SIZE)
+    length_penalty: float = Field(1.0, ge=-MAX_LENGTH_PENALTY, le=MAX_LENGTH_PENALTY, allow_inf_nan=False)
+    if_already_target: KeepOrTranslate | None = None
+    repair: bool | None = None
+    return_quality: bool = False
+    min_quality: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
+    on_low_quality: OnLowQuality | None = None
+    memory_id: str | None = Field(None, max_length=64)
+    memory_threshold: int | None = Field(None, ge=0, le=100)
 
 
 @router.post(
     "", status_code=202, response_model_exclude_none=True, responses=error_responses(400, 413, 415, 422, 429, 503)
 )
 async def submit(
+    form: Annotated[DocumentForm, Form(media_type="multipart/form-data")],
     request: Request,
-    file: UploadFile,
     response: Response,
     server: Server,
-    source: Annotated[str | None, Form(max_length=_MAX_TAG_CHARACTERS)] = None,
-    target: Annotated[str | None, Form(max_length=_MAX_TAG_CHARACTERS)] = None,
-    beam_size: Annotated[int | None, Form(ge=1, le=MAX_BEAM_SIZE)] = None,
-    length_penalty: Annotated[float, Form(ge=-MAX_LENGTH_PENALTY, le=MAX_LENGTH_PENALTY, allow_inf_nan=False)] = 1.0,
-    format: Annotated[  # noqa: A002 - the name of the field
-        str | None,
-        Form(
-            max_length=_MAX_FORMAT_CHARACTERS, description="format, such as srt; by default the extension of the name"
-        ),
-    ] = None,
-    delimiter: Annotated[
-        str | None, Form(max_length=_MAX_DELIMITER_CHARACTERS, description="of a .csv file: , ; | or tab")
-    ] = None,
-    columns: Annotated[
-        str | None,
-        Form(
-            max_length=_MAX_COLUMNS_CHARACTERS,
-            description="columns of a .csv file to translate, separated by commas: names in its first row or numbers",
-        ),
-    ] = None,
-    encoding: Annotated[
-        str | None, Form(max_length=_MAX_TAG_CHARACTERS, description="of a text file; by default detected")
-    ] = None,
-    join_captions: Annotated[
-        bool | None,
-        Form(description="of subtitles: translate captions together that one sentence runs over; by default true"),
-    ] = None,
-    reading_speed: Annotated[
-        float | None,
-        Form(
-            ge=1,
-            le=MAX_READING_SPEED,
-            allow_inf_nan=False,
-            description=f"of subtitles: characters a second that viewers read; by default {READING_SPEED:g}",
-        ),
-    ] = None,
-    if_already_target: Annotated[KeepOrTranslate | None, Form()] = None,
-    repair: Annotated[bool | None, Form()] = None,
-    return_quality: Annotated[bool, Form()] = False,
-    min_quality: Annotated[float | None, Form(ge=0, le=1, allow_inf_nan=False)] = None,
-    on_low_quality: Annotated[OnLowQuality | None, Form()] = None,
-    memory_id: Annotated[str | None, Form(max_length=64)] = None,
-    memory_threshold: Annotated[int | None, Form(ge=0, le=100)] = None,
 ) -> DocumentAnswer:
     """Submit a document as multipart/form-data. `format`, or the extension of its name, selects the format.
 
-    Options have the meaning that they have in `/v1/translate`; `details` of the progress has numbers of sentences.
+    `details` of the progress has numbers of sentences.
 
     The document is translated in the background; `Location` is the address of its progress.
     """
     service, _ = server.accept()
-    options = DecodingOptions(
-        beam_size=beam_size,
-        length_penalty=length_penalty,
-        if_already_target=if_already_target,
-        repair=repair,
-        return_quality=return_quality,
-        min_quality=min_quality,
-        on_low_quality=on_low_quality,
-    )
-    memory = await named_memory(request, memory_id, memory_threshold)
-    translation_request = TranslationRequest((), "", "", options, memory=memory)
-    into = service.check(translation_request, source, target)
-    translate = document_translation(
-        service, translation_request, source, target, lambda done: server.metrics.translated(done.result)
-    )
-    name = _result_name(file.filename or "", into)
-    format_options = FormatOptions(delimiter, split_columns(columns), encoding, into, join_captions, reading_speed)
-    job = await server.documents.submit(name, file.file, charged(request, translate), format_options, format)
+    memory = await named_memory(request, form.memory_id, form.memory_threshold)
+    asked = TranslationRequest((), "", "", DecodingOptions.of(form), memory=memory)
+    into = service.check(asked, form.source, form.target)
+    translate = document_translation(service, asked, form.source, form.target, server.metrics.translated)
+    name, content = _result_name(form.file.filename or "", into), form.file.file
+    job = await server.documents.submit(name, content, charged(request, translate), form.options(into), form.format)
     response.headers["Location"] = f"{PATH}/{job.id}"
-    return _answer(job)
+    return DocumentAnswer.model_validate(job)
 
 
 @router.get("/{document_id}", response_model_exclude_none=True, responses=error_responses(404))
 async def status(document_id: str, server: Server) -> DocumentAnswer:
     """Return the progress of the document."""
-    return _answer(server.documents.get(document_id))
+    return DocumentAnswer.model_validate(server.documents.get(document_id))
 
 
 @router.get(
@@ -190,45 +167,6 @@ async def content(document_id: str, server: Server) -> StreamingResponse:
 async def delete(document_id: str, server: Server) -> None:
     """Cancel the translation of the document, and delete it."""
     await server.documents.delete(document_id)
-
-
-def _answer(job: DocumentJob) -> DocumentAnswer:
-    counts = job.report.counts
-    error = None if job.error is None else ErrorBody(code=job.error.code, message=str(job.error))
-    return DocumentAnswer(
-        id=job.id,
-        name=job.name,
-        status=job.status,
-        progress=job.progress,
-        units_done=job.units_done,
-        num_units=job.num_units,
-        num_characters=job.num_characters,
-        num_texts=job.num_texts,
-        num_translated=None if counts is None else counts.num_translated,
-        captions=None if counts is None else _captions(counts),
-        seconds_remaining=job.seconds_remaining,
-        error=error,
-        details=_details(job.report),
-    )
-
-
-def _captions(counts: DocumentCounts) -> CaptionCounts | None:
-    captions = CaptionCounts(joined=counts.captions_joined, cuts=counts.caption_cuts, too_fast=counts.captions_too_fast)
-    return captions if any(captions.model_dump().values()) else None
-
-
-def _details(report: DocumentReport) -> DocumentDetails | None:
-    """Return what there is to report; None if there is nothing."""
-    details = DocumentDetails(
-        kept=dict(report.kept) or None,
-        repaired=report.repaired or None,
-        incomplete=report.incomplete or None,
-        numbers_differ=report.numbers_differ or None,
-        low_quality=report.low_quality or None,
-        quality=report.quality,
-        memory=dict(report.memory) or None,
-    )
-    return details if details.model_dump(exclude_none=True) else None
 
 
 def _result_name(name: str, target: str) -> str:

@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Annotated, Protocol, get_args, get_origin
+from typing import Annotated, get_args, get_origin
 
 import numpy as np
 from fastapi.sse import format_sse_event
@@ -27,6 +27,7 @@ from server.http.responses.large_json import json_off_loop
 from server.http.responses.text_events import HEARTBEAT_SECONDS, OutcomeT, TextEvents
 from server.http.state import RequestRecord
 from server.interface.decoding_options import DecodingOptions
+from server.interface.request import FinishReason
 from server.operations.metrics import Metrics
 from server.translation.text_stream import TextDelta, TextStream
 
@@ -41,18 +42,22 @@ _MAX_ITEMS = 2000  # the limits of single fields are lower
 _TEXTS = ("text", "translation")
 
 
-def _checked_text(value: object) -> object:
-    # Checked here because the errors of a union name every member that did not match.
-    if isinstance(value, list):
-        wrong = next((index for index, item in enumerate(value) if not isinstance(item, str)), None)
-        if wrong is not None:
-            raise PydanticCustomError("text_item_type", "item {index} must be a string", {"index": wrong})
-    elif not isinstance(value, str):
+def _texts(value: object) -> object:
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, list):
         raise PydanticCustomError("text_type", "must be a string or a list of strings")
-    return value
+    wrong = next((index for index, item in enumerate(value) if not isinstance(item, str)), None)
+    if wrong is not None:  # pydantic would describe each of 50,000
+        raise PydanticCustomError("text_item_type", "item {index} must be a string", {"index": wrong})
+    return tuple(value)
 
 
-Text = Annotated[str | list[str], BeforeValidator(_checked_text), Field(description="a text, or a list of texts")]
+Texts = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_texts, json_schema_input_type=str | list[str]),
+    Field(description="a text, or a list of texts"),
+]
 
 
 def _is_term(value: object) -> bool:
@@ -86,10 +91,6 @@ class BoundedBody(BaseModel):
     def _check_items(cls, value: object, info: ValidationInfo) -> object:
         if isinstance(value, list) and info.field_name not in _TEXTS and len(value) > _MAX_ITEMS:
             raise PydanticCustomError("too_many_items", "must have at most {limit} items", {"limit": _MAX_ITEMS})
-        if isinstance(value, list) and info.field_name in _TEXTS:
-            wrong = next((index for index, item in enumerate(value) if not isinstance(item, str)), None)
-            if wrong is not None:
-                raise PydanticCustomError("text_item_type", "item {index} must be a string", {"index": wrong})
         if isinstance(value, list) and any(isinstance(item, list) and len(item) > _MAX_ITEMS for item in value):
             raise PydanticCustomError("too_many_items", "must have at most {limit} items each", {"limit": _MAX_ITEMS})
         is_wrong = isinstance(value, dict) and not all(map(_is_term, value.values()))
@@ -152,22 +153,32 @@ class SentenceAnswer(AnswerModel):
     attention: Weights | None = None
 
 
-class HypothesisAnswer(Protocol):
-    """The answer to a text that was decoded."""
+class DecodedAnswer(AnswerModel):
+    """The answer to a text that was decoded. Tokens include the end of every sentence."""
 
-    score: Score
-    log_probability: Score
-    alternatives: list[AlternativeAnswer] | None
+    text: str
+    source_tokens: int
+    target_tokens: int
+    finish_reason: FinishReason = Field(
+        description="stop; length if max_new_tokens ended a sentence; repetition if max_repetitions did"
+    )
+    score: Score = Field(
+        None,
+        description="log-probability / length ** length_penalty, minus penalties; the mean over sentences, weighted "
+        "by target tokens",
+    )
+    log_probability: Score = Field(None, description="natural log-probability without the target prefix")
+    alternatives: list[AlternativeAnswer] | None = Field(
+        None, description="second and further hypotheses; number i joins hypothesis i of every sentence"
+    )
 
-
-def leave_out_unrequested(answer: HypothesisAnswer, options: DecodingOptions) -> None:
-    """Clear the fields of an answer that `options` do not request."""
-    if options.num_hypotheses <= 1:
-        answer.alternatives = None
-    if not options.return_scores:
-        answer.score = answer.log_probability = None
-        for each in answer.alternatives or ():
-            each.score = each.log_probability = None
+    def leave_out_unrequested(self, options: DecodingOptions) -> None:
+        """Clear the fields that `options` do not request."""
+        if options.num_hypotheses <= 1:
+            self.alternatives = None
+        if not options.return_scores:
+            for each in (self, *(self.alternatives or ())):
+                each.score = each.log_probability = None
 
 
 class EventStream(TextEvents[OutcomeT]):

@@ -11,15 +11,14 @@ from server.http.protocols.native.fields import (
     MAX_MODEL_CHARACTERS,
     MAX_PREFIX_CHARACTERS,
     MAX_TAG_CHARACTERS,
-    AlternativeAnswer,
     AnswerModel,
     BoundedBody,
+    DecodedAnswer,
     EventStream,
     Score,
     SentenceAnswer,
-    Text,
+    Texts,
     Timeout,
-    leave_out_unrequested,
 )
 from server.http.requests.disconnect import unless_disconnected
 from server.http.requests.translation_call import begin_call, bypasses_cache, record_outcome
@@ -27,7 +26,7 @@ from server.http.responses.errors import error_responses
 from server.http.responses.large_json import OBJECTS_ON_LOOP, respond
 from server.http.state import request_record, server_state
 from server.interface.decoding_options import DecodingOptions, DetailOptions
-from server.interface.request import FinishReason, Pooling
+from server.interface.request import Pooling
 from server.translation.text_stream import TextStream
 from server.translation.types import TokenCounts, TranslationResult
 from server.translation.whole_texts import (
@@ -44,17 +43,24 @@ router = APIRouter(prefix="/v1")
 _NUMBERS_ON_LOOP = 10_000  # as JSON they take about 5 ms
 
 
-class GenerateBody(BoundedBody, DecodingOptions):
+class WholeTextBody(BoundedBody):
+    """Texts that a model reads as they are, each as a whole."""
+
+    text: Texts
+    model: str | None = Field(
+        None, max_length=MAX_MODEL_CHARACTERS, description="name of the model; by default the first one with this task"
+    )
+    truncate: bool = Field(False, description="drop the end of a text that is too long; otherwise it is rejected")
+    timeout_seconds: Timeout = None
+
+
+class GenerateBody(WholeTextBody, DecodingOptions):
     """Texts for the model to read, and how to decode its answers."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "The tower is 324 metres tall.", "prefix": "summarize: "}]},
     )
 
-    text: Text
-    model: str | None = Field(
-        None, max_length=MAX_MODEL_CHARACTERS, description="name of the model; by default the first one that generates"
-    )
     task: str | None = Field(
         None,
         max_length=MAX_MODEL_CHARACTERS,
@@ -65,24 +71,13 @@ class GenerateBody(BoundedBody, DecodingOptions):
         max_length=MAX_PREFIX_CHARACTERS,
         description="text before each of the texts; by default the one in the settings of the model",
     )
-    truncate: bool = Field(False, description="drop the end of a text that is too long; otherwise it is rejected")
     stream: bool = Field(False, description="answer with server-sent events as text becomes final")
-    timeout_seconds: Timeout = None
 
 
-class GenerationAnswer(AnswerModel):
-    """Text generated from one text. Tokens include the end."""
+class GenerationAnswer(DecodedAnswer):
+    """Text generated from one text."""
 
-    text: str
-    source_tokens: int
-    target_tokens: int
-    finish_reason: FinishReason = Field(
-        description="stop; length if max_new_tokens ended the text; repetition if max_repetitions did"
-    )
     truncated: bool | None = Field(None, description="true if the model read the beginning of the text only")
-    score: Score = Field(None, description="log-probability / length ** length_penalty, minus penalties")
-    log_probability: Score = Field(None, description="natural log-probability without the target prefix")
-    alternatives: list[AlternativeAnswer] | None = Field(None, description="second and further hypotheses")
     sentence: SentenceAnswer | None = Field(None, description="details of tokens, if requested")
 
 
@@ -106,9 +101,8 @@ async def generate(body: GenerateBody, request: Request) -> Response:
     The settings of the model complete the options. With `stream` the response is a stream of events with text as soon
     as it is final.
     """
-    texts = _texts(body.text)
     asked = GenerationRequest(
-        texts=texts,
+        texts=body.text,
         options=DecodingOptions.of(body),
         prefix=body.prefix,
         task=body.task,
@@ -119,7 +113,7 @@ async def generate(body: GenerateBody, request: Request) -> Response:
     _, served = server_state(request).accept()
     model = served.models.find("generate", body.model)
     request_record(request).model = model.bundle.config.name
-    has_details = begin_call(request, len(texts), asked.num_characters, asked.options)
+    has_details = begin_call(request, len(body.text), asked.num_characters, asked.options)
 
     async def generated(stream: TextStream | None = None) -> GenerationOutcome:
         with served.in_use():
@@ -130,36 +124,30 @@ async def generate(body: GenerateBody, request: Request) -> Response:
         return EventStream(generated, answer, request_record(request), server_state(request).metrics)
     outcome = await unless_disconnected(request, generated())
     record_outcome(request_record(request), outcome)
-    return await respond(partial(answer, outcome), is_large=has_details or len(texts) > OBJECTS_ON_LOOP)
+    return await respond(partial(answer, outcome), is_large=has_details or len(body.text) > OBJECTS_ON_LOOP)
 
 
 def _generations(asked: GenerationRequest, done: GenerationOutcome) -> GenerateAnswer:
     generations = []
     for index, text in enumerate(done.result.translations):
         answer = GenerationAnswer.model_validate(text)
-        leave_out_unrequested(answer, asked.options)
+        answer.leave_out_unrequested(asked.options)
         answer.truncated = index in done.truncated or None
         answer.sentence = SentenceAnswer.model_validate(text.sentences[0]) if text.sentences else None
         generations.append(answer)
     return GenerateAnswer(generations=generations, model=done.model, seed=done.result.seed)
 
 
-class EmbedBody(BoundedBody):
+class EmbedBody(WholeTextBody):
     """Texts to embed, and how to pool the hidden states of their tokens."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": ["Good morning.", "Guten Morgen."]}]})
 
-    text: Text
-    model: str | None = Field(
-        None, max_length=MAX_MODEL_CHARACTERS, description="name of the model; by default the first one that embeds"
-    )
     pooling: Pooling = Field(
         "mean", description="mean of all tokens, the first token, or the end-of-sequence token (eos)"
     )
     normalize: bool = Field(True, description="scale each embedding to the length 1")
     prefix: str = Field("", max_length=MAX_PREFIX_CHARACTERS, description="text before each of the texts")
-    truncate: bool = Field(False, description="drop the end of a text that is too long; otherwise it is rejected")
-    timeout_seconds: Timeout = None
 
 
 class EmbeddingAnswer(BaseModel):
@@ -185,9 +173,8 @@ class EmbedAnswer(BaseModel):
 )
 async def embed(body: EmbedBody, request: Request) -> Response:
     """Embed texts with the encoder of a model. Each text is read as it is, as a whole."""
-    texts = _texts(body.text)
     asked = EmbeddingRequest(
-        texts=texts,
+        texts=body.text,
         pooling=body.pooling,
         normalize=body.normalize,
         prefix=body.prefix,
@@ -198,12 +185,12 @@ async def embed(body: EmbedBody, request: Request) -> Response:
     _, served = server_state(request).accept()
     model, record = served.models.find("embed", body.model), request_record(request)
     record.model = model.bundle.config.name
-    begin_call(request, len(texts), asked.num_characters)
+    begin_call(request, len(body.text), asked.num_characters)
     with served.in_use():
         result = await unless_disconnected(request, model.embedder.embed(asked))
     tokens = TokenCounts.of([(length, 0) for length in result.num_tokens])
     record.result = TranslationResult([], result.phases, tokens, num_splits=0)
-    num_numbers = len(texts) * model.bundle.config.shapes.d_model
+    num_numbers = len(body.text) * model.bundle.config.shapes.d_model
     return await respond(partial(_embeddings, result, record.model), is_large=num_numbers > _NUMBERS_ON_LOOP)
 
 
@@ -222,8 +209,8 @@ def _embeddings(result: EmbeddingResult, model: str) -> EmbedAnswer:
 class ScoreBody(BoundedBody, DetailOptions):
     """Texts and their translations. Each is one sentence."""
 
-    text: str | list[str] = Field(description="a text, or a list of texts")
-    translation: str | list[str] = Field(description="its translation, or a list with one for each text")
+    text: Texts
+    translation: Texts = Field(description="its translation, or a list with one for each text")
     source: str | None = Field(None, max_length=MAX_TAG_CHARACTERS, description="language of the texts")
     target: str | None = Field(None, max_length=MAX_TAG_CHARACTERS, description="language of the translations")
     timeout_seconds: Timeout = None
@@ -255,7 +242,7 @@ class ScoresAnswer(BaseModel):
 )
 async def score(body: ScoreBody, request: Request) -> Response:
     """Score given translations, with details of each token on request."""
-    texts, translations, record = _texts(body.text), _texts(body.translation), request_record(request)
+    texts, translations, record = body.text, body.translation, request_record(request)
     _, served = server_state(request).accept()
     has_details = begin_call(request, len(texts), sum(map(len, (*texts, *translations))), body)
     route = served.find(body.source, body.target)
@@ -277,7 +264,3 @@ async def score(body: ScoreBody, request: Request) -> Response:
 
 def _scores(result: ScoreResult, model: str) -> ScoresAnswer:
     return ScoresAnswer(scores=list(map(ScoreAnswer.model_validate, result.scores)), model=model)
-
-
-def _texts(given: str | list[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bundle.loading import Bundle
 from bundle.manifest import BundleConfig
 from bundle.tensors import Precision
-from server.http.protocols.native.fields import MAX_TAG_CHARACTERS, BoundedBody, Text
+from server.http.protocols.native.fields import MAX_TAG_CHARACTERS, AnswerModel, BoundedBody, Texts
 from server.http.requests.model_names import MAX_LISTED_PAIRS, listed_models
 from server.http.responses.errors import error_responses
 from server.http.state import RequestRecord, ServerState, request_record, server_state
@@ -19,7 +19,7 @@ from server.translation.router import Task, tasks_of
 router = APIRouter(prefix="/v1", tags=["translation"])
 
 
-class QualityAnswer(BaseModel):
+class QualityAnswer(AnswerModel):
     """Quality of a model on one test set, from its model card."""
 
     data: str
@@ -47,7 +47,7 @@ class ModelAnswer(BaseModel):
     quality: list[QualityAnswer] = Field(description="figures of the model card for this precision")
 
 
-class PairAnswer(BaseModel):
+class PairAnswer(AnswerModel):
     """A source and a target language that the server translates between."""
 
     source: str
@@ -80,13 +80,9 @@ async def models(server: Annotated[ServerState, Depends(server_state)]) -> Model
         return ModelsAnswer(models=[], pairs=[], pairs_complete=True)
     is_complete = len(server.router.routes) <= MAX_LISTED_PAIRS
     listed = server.router.routes if is_complete else server.router.irregular_routes
-    pairs = [
-        PairAnswer(source=route.source, target=route.target, models=list(route.models), pivot=route.pivot)
-        for route in listed
-    ]
     return ModelsAnswer(
         models=[_model(bundle) for bundle in server.router.bundles],
-        pairs=pairs,
+        pairs=list(map(PairAnswer.model_validate, listed)),
         pairs_complete=is_complete,
         data=listed_models(server.router),
     )
@@ -113,7 +109,7 @@ def _model(bundle: Bundle) -> ModelAnswer:
         demonstration=card.is_demonstration,
         purpose=card.purpose,
         calibrated=_is_calibrated(config),
-        quality=[QualityAnswer.model_validate(each, from_attributes=True) for each in card.quality],
+        quality=[QualityAnswer.model_validate(each) for each in card.quality],
     )
 
 
@@ -175,16 +171,7 @@ class LimitsAnswer(BaseModel):
 @router.get("/limits")
 async def limits(server: Annotated[ServerState, Depends(server_state)]) -> LimitsAnswer:
     """Return the limits and defaults of requests."""
-    settings = server.settings
-    return LimitsAnswer(
-        max_text_characters=settings.max_text_characters,
-        max_texts=settings.max_texts,
-        max_body_bytes=settings.max_body_bytes,
-        max_beam_size=settings.max_beam_size,
-        default_beam_size=settings.default_beam_size,
-        request_timeout_seconds=settings.request_timeout_seconds,
-        translation_memories=server.memories is not None,
-    )
+    return LimitsAnswer(**dict(server.settings), translation_memories=server.memories is not None)
 
 
 _MAX_CANDIDATES = 5
@@ -195,10 +182,10 @@ class DetectBody(BoundedBody):
 
     model_config = ConfigDict(extra="forbid")
 
-    text: Text
+    text: Texts
 
 
-class CandidateAnswer(BaseModel):
+class CandidateAnswer(AnswerModel):
     """A language that a text may be in."""
 
     language: str = Field(description="tag, as in source")
@@ -218,12 +205,11 @@ async def detect(
     record: Annotated[RequestRecord, Depends(request_record)],
 ) -> DetectionsAnswer:
     """Return the languages that each text may be in, at most five, with their probabilities."""
-    texts = (body.text,) if isinstance(body.text, str) else tuple(body.text)
-    record.num_texts, record.num_characters = len(texts), sum(map(len, texts))
+    record.num_texts, record.num_characters = len(body.text), sum(map(len, body.text))
     service, _ = server.accept()
     return DetectionsAnswer(
         detections=[
-            [CandidateAnswer(language=each.language, confidence=each.confidence) for each in ranked[:_MAX_CANDIDATES]]
-            for ranked in await service.rank(texts)
+            [CandidateAnswer.model_validate(each) for each in ranked[:_MAX_CANDIDATES]]
+            for ranked in await service.rank(body.text)
         ]
     )

@@ -15,16 +15,14 @@ from server.http.protocols.native import documents, generation, models
 from server.http.protocols.native.fields import (
     EVENTS_CONTENT,
     MAX_TAG_CHARACTERS,
-    AlternativeAnswer,
     AnswerModel,
     BoundedBody,
+    DecodedAnswer,
     EventStream,
     IfAny,
-    Score,
     SentenceAnswer,
-    Text,
+    Texts,
     Timeout,
-    leave_out_unrequested,
 )
 from server.http.protocols.protocol import Protocol
 from server.http.requests.memories import named_memory
@@ -34,7 +32,6 @@ from server.http.responses.large_json import OBJECTS_ON_LOOP, respond
 from server.http.state import request_record, server_state
 from server.interface.decoding_options import DecodingOptions
 from server.interface.errors import InvalidRequest
-from server.interface.request import FinishReason
 from server.text.formality import Formality
 from server.text.glossary import Glossary
 from server.text.language_detection import Detection
@@ -55,7 +52,7 @@ class TranslateBody(BoundedBody, DecodingOptions):
         json_schema_extra={"examples": [{"text": "Good morning. How are you today?", "source": "en", "target": "de"}]},
     )
 
-    text: Text = Field(description="a text, or a list of texts, with any number of sentences and lines")
+    text: Texts = Field(description="a text, or a list of texts, with any number of sentences and lines")
     source: str | None = Field(
         None,
         max_length=MAX_TAG_CHARACTERS,
@@ -204,36 +201,21 @@ class TranslationDetails(AnswerModel):
     )
 
 
-class TranslationAnswer(AnswerModel):
-    """Translation of one text. Tokens include the end of every sentence."""
+class TranslationAnswer(DecodedAnswer):
+    """Translation of one text."""
 
-    text: str
     detected_language: DetectedLanguage | None = Field(None, description="if source is auto and the text has letters")
     translated: bool | None = Field(
         None,
         description="if source is auto: false if `text` is the unchanged source, because it is in the target language "
         "already or has no letters",
     )
-    source_tokens: int
-    target_tokens: int
-    finish_reason: FinishReason = Field(
-        description="stop; length if max_new_tokens ended a sentence; repetition if max_repetitions did"
-    )
-    score: Score = Field(
-        None,
-        description="log-probability / length ** length_penalty, minus penalties; the mean over sentences, weighted "
-        "by target tokens",
-    )
-    log_probability: Score = Field(None, description="natural log-probability without the target prefix")
     quality: float | None = Field(
         None,
         ge=0,
         le=1,
         description="probability that the translation is good, if `return_quality` or `min_quality` is set: the mean "
         "over its sentences, weighted by their characters",
-    )
-    alternatives: list[AlternativeAnswer] | None = Field(
-        None, description="second and further hypotheses; number i joins hypothesis i of every sentence"
     )
     sentences: Annotated[list[SentenceAnswer] | None, IfAny] = Field(
         None, description="details of tokens, if requested"
@@ -264,10 +246,9 @@ async def translate(body: TranslateBody, request: Request) -> Response:
 
     With `stream` the response is a stream of events with text as soon as it is final.
     """
-    texts = (body.text,) if isinstance(body.text, str) else tuple(body.text)
     glossary, glossary_source = await _glossary(body, request)
     asked = TranslationRequest(
-        texts=texts,
+        texts=body.text,
         source="",
         target="",
         options=DecodingOptions.of(body),
@@ -294,9 +275,7 @@ async def _glossary(body: TranslateBody, request: Request) -> tuple[Glossary | N
     if body.glossary is not None and body.glossary_id is not None:
         raise InvalidRequest("`glossary` cannot be combined with `glossary_id`")
     if body.glossary is not None:
-        num_bytes = memory_of(body.glossary)
-        server.glossary_memory.add(record.client, num_bytes)
-        record.glossary_bytes = num_bytes
+        record.resources.enter_context(server.glossary_memory.holding(record.client, memory_of(body.glossary)))
         now = time.monotonic()
         allowed = min(body.timeout_seconds or math.inf, server.settings.request_timeout_seconds)
         deadline = Deadline.of(now + allowed, now, time.monotonic)
@@ -333,7 +312,7 @@ def _translation(
     translation: Translation, asked: TranslationRequest, detected: Detection | None, is_translated: bool | None
 ) -> TranslationAnswer:
     answer = TranslationAnswer.model_validate(translation)
-    leave_out_unrequested(answer, asked.options)
+    answer.leave_out_unrequested(asked.options)
     if detected is not None:
         confidence = round(detected.confidence, 4)
         answer.detected_language = DetectedLanguage(language=detected.language, confidence=confidence)

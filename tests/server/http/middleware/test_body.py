@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
 from server.http.app import create_app
-from server.http.middleware.body import BodyLimits, ValueCounter
+from server.http.middleware.body import BodyLimits, JsonCheck
 from server.http.state import RequestRecord, ServerState
 from server.operations.metrics import Metrics
 from server.operations.settings import Settings
@@ -127,8 +127,10 @@ JSON = st.recursive(
 @settings(max_examples=50, derandomize=True, deadline=None)
 @given(JSON, st.integers(1, 9))
 def test_separators_are_counted_outside_strings_however_the_body_is_divided(value: object, size: int) -> None:
-    counter = ValueCounter()
-    counted = [counter.add(piece) for piece in _pieces(json.dumps(value, ensure_ascii=False).encode(), size)]
+    check, counted = JsonCheck(10**9), []
+    for piece in _pieces(json.dumps(value, ensure_ascii=False).encode(), size):
+        check.add(piece)
+        counted.append(check.num_values)
     assert counted[-1] == _num_separators(value)
     assert counted == sorted(counted)
 

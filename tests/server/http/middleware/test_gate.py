@@ -312,6 +312,10 @@ class _Client:
         self.sent: list[Message] = []
         self._uploads: list[_Upload] = []  # the event loop keeps no tasks
 
+    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with scope["state"]["record"].resources:
+            await self.middleware(scope, receive, send)
+
     async def upload(self, address: str = "a", length: bytes | None = None, path: str = UPLOAD_PATH) -> _Upload:
         async def send(message: Message) -> None:
             self.sent.append(message)
@@ -320,7 +324,7 @@ class _Client:
         headers = [] if length is None else [(b"content-length", length)]
         state = {"record": RequestRecord("id", client=address)}
         scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "state": state}
-        upload = _Upload(body, asyncio.create_task(self.middleware(scope, body.get, send)))
+        upload = _Upload(body, asyncio.create_task(self._request(scope, body.get, send)))
         self._uploads.append(upload)
         await _settle()
         return upload

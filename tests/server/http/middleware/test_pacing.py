@@ -15,10 +15,10 @@ BODY = bytes(range(256)) * 2048  # 512 KB
 def test_a_client_may_use_its_share_and_all_together_the_limit() -> None:
     unread = UnreadBytes(100)
     unread.add("a", 60)  # a first response may be larger than the share
-    with pytest.raises(QueueFull, match="60 bytes of responses to this client"):
+    with pytest.raises(QueueFull, match="60 of 25 bytes are taken by responses that are not read yet of this client"):
         unread.add("a", 1)
     unread.add("b", 40)
-    with pytest.raises(QueueFull, match="100 bytes of responses to all clients"):
+    with pytest.raises(QueueFull, match="100 of 100 bytes are taken by responses that are not read yet of all clients"):
         unread.check("c")
     unread.remove("a", 60)
     with unread.holding("a", 10):

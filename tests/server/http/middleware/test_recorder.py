@@ -76,9 +76,8 @@ def test_what_a_request_holds_is_released(recorded: _Recorded) -> None:
 
     def hold(record: RequestRecord) -> None:
         seen.append((record.client, server.num_in_flight))
-        server.expected.add(record.client, 100)
-        server.glossary_memory.add(record.client, 200)
-        record.expected_bytes, record.glossary_bytes = 100, 200
+        record.resources.enter_context(server.expected.holding(record.client, 100))
+        record.resources.enter_context(server.glossary_memory.holding(record.client, 200))
 
     recorded.request(_answering(200, hold))
     assert (server.expected.total, server.glossary_memory.total, server.num_in_flight) == (1, 2, 0)

@@ -4,7 +4,7 @@ import pytest
 from fastapi import Request
 from starlette.types import Message
 
-from server.http.requests.disconnect import CONNECTION, LossReport, unless_disconnected
+from server.http.requests.disconnect import unless_disconnected
 from server.interface.errors import ClientGone
 from tests.fakes.event_loop import in_event_loop
 
@@ -25,9 +25,8 @@ class _Work:
         return "done"
 
 
-def _request(messages: "asyncio.Queue[Message]", connection: LossReport | None = None) -> Request:
-    state = {} if connection is None else {CONNECTION: connection}
-    return Request({"type": "http", "headers": [], "state": state}, messages.get)
+def _request(messages: "asyncio.Queue[Message]") -> Request:
+    return Request({"type": "http", "headers": []}, messages.get)
 
 
 async def _settle() -> None:
@@ -50,25 +49,26 @@ async def test_work_is_cancelled_when_any_server_reports_the_end_of_the_connecti
 
 
 @in_event_loop
-async def test_work_for_a_lost_connection_does_not_begin() -> None:
-    connection, work = LossReport(), _Work()
-    connection.is_lost = True
-    work.may_end.set()
+async def test_work_for_a_lost_connection_is_cancelled_at_once() -> None:
+    messages: asyncio.Queue[Message] = asyncio.Queue()
+    messages.put_nowait({"type": "http.disconnect"})
+    work = _Work()
     with pytest.raises(ClientGone):
-        await unless_disconnected(_request(asyncio.Queue(), connection), work.run())
-    assert connection.on_loss is None
+        await unless_disconnected(_request(messages), work.run())
+    assert work.was_cancelled
 
 
 @pytest.mark.parametrize("is_lost_too", [False, True])
 @in_event_loop
 async def test_another_cancellation_is_passed_on(is_lost_too: bool) -> None:
-    connection, work = LossReport(), _Work()
-    task = asyncio.create_task(unless_disconnected(_request(asyncio.Queue(), connection), work.run()))
+    messages: asyncio.Queue[Message] = asyncio.Queue()
+    work = _Work()
+    task = asyncio.create_task(unless_disconnected(_request(messages), work.run()))
     await _settle()
-    task.cancel()
     if is_lost_too:
-        assert connection.on_loss is not None
-        connection.report()
+        messages.put_nowait({"type": "http.disconnect"})
+        await asyncio.sleep(0)  # the message is taken in the next iteration
+    task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert work.was_cancelled

@@ -4,12 +4,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
-from server.http.protocols.native.fields import BoundedBody, SentenceAnswer, Text, finite
+from server.http.protocols.native.fields import BoundedBody, SentenceAnswer, Texts, finite
 from server.translation.types import SentenceDetails, TokenScore
 
 
 class _Body(BoundedBody):
-    text: Text = ""
+    text: Texts = ()
     items: list[object] = Field(default_factory=list)
     terms: dict[str, Any] = Field(default_factory=dict)
 
