@@ -10,11 +10,11 @@ from langcodes.tag_parser import LanguageTagError
 def language_code(written: str, *, macro_language: bool = True) -> str:
     """Return the shortest standard code (BCP 47, ISO 639-1 if possible): "en" for "eng", "pt-BR" for "pt_br".
 
-    A member of a macro-language gets the code of the macro-language ("zh" for "cmn") unless `macro_language` is False.
-    A text that is not a language code is returned unchanged.
+    The region `XX` of mBART is none. A member of a macro-language gets the code of the macro-language ("zh" for "cmn")
+    unless `macro_language` is False. A text that is not a language code is returned unchanged.
     """
     try:
-        return standardize_tag(written, macro=macro_language)
+        return standardize_tag(written.removesuffix("_XX"), macro=macro_language)
     except LanguageTagError:
         return written
 
@@ -26,14 +26,14 @@ def language_codes(written: Iterable[str]) -> dict[str, str]:
     code: "zh" for "zho_Hans", "zh-Hant" for "zho_Hant".
     """
     spellings = list(written)
-    tags = {spelling: language_code(spelling.removesuffix("_XX")) for spelling in spellings}
+    tags = {spelling: language_code(spelling) for spelling in spellings}
     languages = {spelling: tag.partition("-")[0] for spelling, tag in tags.items()}
     num_with_language = Counter(languages.values())
     codes: dict[str, str] = {}
     taken: set[str] = set()
     for spelling in spellings:
         tag, language = tags[spelling], languages[spelling]
-        narrow = language_code(spelling.removesuffix("_XX"), macro_language=False)
+        narrow = language_code(spelling, macro_language=False)
         candidates = [] if num_with_language[language] > 1 else [language]
         candidates += [_without_usual_script(tag), _without_usual_script(narrow), narrow, spelling]
         codes[spelling] = next(code for code in candidates if code not in taken)

@@ -17,7 +17,10 @@ from server.text.readers.units import DIVIDER
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """An element that is not translated: an image, code, a footnote's number. `text` is its visible text."""
+    """An element that is not translated: an image, code, a footnote's number.
+
+    `text` is its visible text; that of a line break is a line feed.
+    """
 
     key: int
     text: str = ""
@@ -124,7 +127,7 @@ def shape(fragment: Fragment) -> tuple[object, ...]:
 
 
 def to_html(fragment: Fragment) -> str:
-    """Return the fragment as HTML: keys are ids, `code` contains protected text, `img` is an atom without text."""
+    """Return the fragment as HTML: keys are ids, `code` has protected text, `img` is an atom without, `br` a break."""
     return "".join(map(_node_to_html, fragment))
 
 
@@ -136,6 +139,8 @@ def _node_to_html(node: Inline) -> str:
             return f'<{name or "span"} id="{key}">{to_html(children)}</{name or "span"}>'
         case Atom(key, ""):
             return f'<img id="{key}">'
+        case Atom(key, "\n"):
+            return f'<br id="{key}">'
         case Atom(key, text):
             return f'<code id="{key}">{html.escape(text, quote=False)}</code>'
 

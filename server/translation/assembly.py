@@ -1,7 +1,6 @@
 """From restored sentences to translations: text, scores, and details."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -12,13 +11,11 @@ from server.interface.decoding_options import DetailOptions
 from server.interface.interruption import checkpoint
 from server.interface.request import FinishReason, Hypothesis, TokenIds
 from server.text.joining import between
-from server.text.protection.masked_sentence import Restored, Strategy
 from server.text.protection.tag_placement import Block, render
 from server.text.readers.units import Unit
-from server.text.spans import SpanKind
 from server.text.tokenizers.tokenizer import Tokenizer
 from server.text.unicode_text import replace_lone_surrogates
-from server.translation.reading import Job, SegmentedText, SegmentedTexts, Sentence
+from server.translation.reading import SegmentedText, SegmentedTexts, Sentence
 from server.translation.submission import mean_score, num_tokens, sentence_tokens
 from server.translation.types import (
     Alternative,
@@ -32,7 +29,6 @@ from server.translation.types import (
     Translation,
     TranslationRequest,
     TranslationResult,
-    counts_of_kept,
 )
 
 
@@ -50,15 +46,8 @@ def assemble(
         sentence_tokens(completions),
         sum([sentence.continues for sentence in texts.sentences]),
         seed,
-        _counted_spans(translations),
-        counts_of_kept(translations),
         _outcomes(texts.sentences),
     )
-
-
-def _counted_spans(translations: Sequence[Translation]) -> Mapping[tuple[SpanKind, Strategy], int]:
-    kept = [(span.kind, span.means) for translation in translations for span in translation.protected]
-    return Counter(kept) if kept else {}
 
 
 def _outcomes(sentences: Sequence[Sentence]) -> Mapping[Outcome, int]:
@@ -73,7 +62,10 @@ def _outcomes(sentences: Sequence[Sentence]) -> Mapping[Outcome, int]:
 def _translation(text: SegmentedText, source: str, request: TranslationRequest, tokenizer: Tokenizer) -> Translation:
     sentences = list(text.sentences)
     jobs = [job for sentence in sentences for job in sentence.jobs]
-    ranked = [_ranked_hypotheses(jobs, rank) for rank in range(request.options.num_hypotheses)]
+    ranked = [
+        [hypothesis for sentence in sentences for hypothesis in sentence.hypotheses(rank)]
+        for rank in range(request.options.num_hypotheses)
+    ]
     best, *others = [_alternative(text, rank, hypotheses) for rank, hypotheses in enumerate(ranked)]
     chosen = ranked[0]
     options = request.options
@@ -97,7 +89,7 @@ def _translation(text: SegmentedText, source: str, request: TranslationRequest, 
         )
         if options.wants_details
         else (),
-        tuple(span for sentence in sentences for part in sentence.parts for span in _ranked(part, 0).kept),
+        tuple(span for sentence in sentences for part in sentence.restored() for span in part.kept),
         tuple(kept),
         repaired=tuple(RepairedSentence(each.written, each.repair) for each in sentences if each.repair is not None),
         incomplete=tuple(each.written for each in sentences if each.is_incomplete),
@@ -134,12 +126,7 @@ def _written(unit: Unit, sentences: Sequence[Sentence], rank: int, target: str) 
         checkpoint()
         gap = unit.text[position : sentence.start]
         text += between(gap, unit.text[:position], target) if position else gap
-        begin, is_blank = len(text), False
-        for part in sentence.parts:
-            restored = _ranked(part, rank)
-            if is_blank and len(text) > begin and text.endswith(" ") and restored.text.startswith(" "):
-                text = text[:-1]  # the model wrote nothing for what stood between them
-            is_blank = not restored.text
+        for restored in sentence.restored(rank):
             if restored.block is not None:
                 target_words = [(len(text) + start, len(text) + end) for start, end in restored.block.target]
                 blocks.append(replace(restored.block, target=target_words))
@@ -148,15 +135,6 @@ def _written(unit: Unit, sentences: Sequence[Sentence], rank: int, target: str) 
         position = sentence.end
     text += unit.text[position:]
     return render(unit, text, blocks, outputs)
-
-
-def _ranked(part: Job | Restored, rank: int) -> Restored:
-    """Return the answer of this rank, or the last one if there are fewer."""
-    return part if isinstance(part, Restored) else part.answers[min(rank, len(part.answers) - 1)][0]
-
-
-def _ranked_hypotheses(jobs: Sequence[Job], rank: int) -> list[Hypothesis]:
-    return [job.answers[min(rank, len(job.answers) - 1)][1] for job in jobs]
 
 
 def sentence_details(

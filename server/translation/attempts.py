@@ -383,13 +383,11 @@ class Attempts:
             checkpoint()
             if not sentence.jobs:
                 continue
-            written = "".join(
-                (part if isinstance(part, Restored) else part.answers[0][0]).text for part in sentence.parts
-            )
+            written = "".join([part.text for part in sentence.restored()])
             source = sentence.unit.masked(" ", sentence.start, sentence.end)
             if sentence.has_numbers or has_judged_numbers(written):
                 sentence.numbers = compare(source, written, self._request.source, self._request.target)
-            hypotheses = [job.answers[0][1] for job in sentence.jobs]
+            hypotheses = sentence.hypotheses()
             if any(self._repairs.may_be_incomplete(source, each) for each in hypotheses):
                 sentence.is_incomplete = self._repairs.is_incomplete(source, written, hypotheses)
             if sentence.repair is None and any(job.part.is_shouted for job in sentence.jobs):

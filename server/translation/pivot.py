@@ -25,7 +25,6 @@ from server.translation.types import (
     SentenceQuality,
     TranslationRequest,
     TranslationResult,
-    counts_of_kept,
 )
 
 _NO_GLOSSARIES = (None, None)
@@ -148,7 +147,7 @@ class PivotPipeline:
                 kept = (KeptSentence(source, KeepReason.LOW_QUALITY),)
                 end = replace(end, text=replace_lone_surrogates(source), quality=None, kept=kept)
             translations.append(end)
-        return replace(result, translations=translations, kept_sentences=counts_of_kept(translations))
+        return replace(result, translations=translations)
 
     async def _glossaries(self, request: TranslationRequest) -> tuple[Glossary | None, Glossary | None]:
         """Return a glossary for each step: the pivot has the first model's translations of the terms in these texts."""
@@ -262,8 +261,6 @@ def _joined(first: TranslationResult, second: TranslationResult) -> TranslationR
         first.sentence_tokens + second.sentence_tokens,
         first.num_splits + second.num_splits,
         second.seed,
-        second.kept_spans,
-        second.kept_sentences,
         Counter(first.outcomes) + Counter(second.outcomes),
     )
 

@@ -131,7 +131,7 @@ class QualityCheck:
             checkpoint()
             if sentence.kept is not None or not all(job.answers for job in sentence.jobs) or not sentence.jobs:
                 continue
-            hypotheses = [job.answers[0][1] for job in sentence.jobs]
+            hypotheses = sentence.hypotheses()
             source = " ".join([job.part.text for job in sentence.jobs])
             target = " ".join([self.tokenizer.decode(each.token_ids) for each in hypotheses])
             num_source_tokens = sum([len(job.request.source) for job in sentence.jobs])

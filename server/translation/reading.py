@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
 
 import regex
 
@@ -75,14 +75,23 @@ class Sentence:
     @property
     def translation(self) -> str:
         """Its translation, without tags."""
-        text, is_blank = "", False
-        for part in self.parts:
-            restored = part if isinstance(part, Restored) else part.answers[0][0]
-            if is_blank and text.endswith(" ") and restored.text.startswith(" "):
-                text = text[:-1]  # the model wrote nothing for what stood between them
-            is_blank = not restored.text
-            text += restored.with_outputs()
-        return text
+        return "".join([part.with_outputs() for part in self.restored()])
+
+    def restored(self, rank: int = 0) -> list[Restored]:
+        """Return the parts of its translation of this rank, or of the last one if there are fewer."""
+        parts = [
+            part if isinstance(part, Restored) else part.answers[min(rank, len(part.answers) - 1)][0]
+            for part in self.parts
+        ]
+        for first, second in pairwise([index for index, part in enumerate(parts) if part.text]):
+            before, behind = parts[first].text, parts[second].text
+            if second - first > 1 and before.endswith(" ") and behind.startswith(" "):
+                parts[first] = replace(parts[first], text=before[:-1])  # the model wrote nothing for the part between
+        return parts
+
+    def hypotheses(self, rank: int = 0) -> list[Hypothesis]:
+        """Return the hypotheses of its decoded parts of this rank, or of the last one if there are fewer."""
+        return [job.answers[min(rank, len(job.answers) - 1)][1] for job in self.jobs]
 
 
 @dataclass(slots=True)

@@ -6,11 +6,10 @@ All protocols translate through this service.
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
-from typing import TypeVar
 
 from server.interface.errors import InvalidRequest, UnsupportedPair
 from server.interface.interruption import checkpoint
@@ -28,11 +27,13 @@ from server.translation.text_stream import TextStream
 from server.translation.types import (
     KeepReason,
     KeptSentence,
+    Outcome,
     Phases,
     TokenCounts,
     Translation,
     TranslationRequest,
     TranslationResult,
+    longest,
 )
 
 AUTO = "auto"  # as source language: detect it for each text
@@ -271,10 +272,6 @@ def _formality(request: TranslationRequest, target: str) -> Formality | None:
     )
 
 
-_PHASE_NAMES = tuple(field.name for field in fields(Phases))
-Key = TypeVar("Key")
-
-
 def merge(
     texts: Sequence[str], indices: Sequence[Sequence[int]], results: Sequence[TranslationResult]
 ) -> TranslationResult:
@@ -285,13 +282,11 @@ def merge(
             translations[index] = translation
     return TranslationResult(
         translations,
-        _longest([result.phases for result in results]),
+        reduce(longest, [result.phases for result in results], Phases()),
         reduce(add, [result.sentence_tokens for result in results], TokenCounts({}, {})),
         sum(result.num_splits for result in results),
         next((result.seed for result in results if result.seed is not None), None),
-        _sum_counts([result.kept_spans for result in results]),
-        _sum_counts([result.kept_sentences for result in results]),
-        _sum_counts([result.outcomes for result in results]),
+        sum((Counter(result.outcomes) for result in results), Counter[Outcome]()),
     )
 
 
@@ -300,22 +295,8 @@ def with_kept(
 ) -> TranslationResult:
     """Return the result with the reasons why texts were not translated."""
     translations = list(result.translations)
-    counts = Counter(result.kept_sentences)
     for index in unchanged:
         reason = KeepReason.NO_WORDS if detected[index] is None else KeepReason.ALREADY_IN_TARGET_LANGUAGE
         if visible := translations[index].text.strip():
             translations[index] = replace(translations[index], kept=(KeptSentence(visible, reason),))
-            counts[reason] += 1
-    return replace(result, translations=translations, kept_sentences=counts)
-
-
-def _sum_counts(counts: Iterable[Mapping[Key, int]]) -> Mapping[Key, int]:
-    total = Counter[Key]()
-    for each in counts:
-        total.update(each)
-    return total
-
-
-def _longest(phases: Sequence[Phases]) -> Phases:
-    """Return the phases of parts that ran at the same time."""
-    return Phases(*(max((getattr(each, name) for each in phases), default=0.0) for name in _PHASE_NAMES))
+    return replace(result, translations=translations)

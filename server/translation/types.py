@@ -278,12 +278,6 @@ class Translation:
     memory: tuple[SentenceMemory, ...] = ()  # of all sentences, if one was looked in
 
 
-def counts_of_kept(translations: Iterable[Translation]) -> Mapping[KeepReason, int]:
-    """Return how much was kept for each reason."""
-    kept = [each.reason for translation in translations for each in translation.kept]
-    return Counter(kept) if kept else {}
-
-
 @dataclass(frozen=True, slots=True)
 class Phases:
     """The times of a request. All but the first are the longest of its sentences, which share steps."""
@@ -328,9 +322,17 @@ class TranslationResult:
     sentence_tokens: TokenCounts
     num_splits: int  # divisions of sentences that are longer than the model takes
     seed: int | None = None  # of sampling
-    kept_spans: Mapping[tuple[SpanKind, Strategy], int] = field(default_factory=dict)  # how many, in all translations
-    kept_sentences: Mapping[KeepReason, int] = field(default_factory=dict)
     outcomes: Mapping[Outcome, int] = field(default_factory=dict)
+
+    @property
+    def kept_spans(self) -> Mapping[tuple[SpanKind, Strategy], int]:
+        """The number of spans of each kind that survived by each means."""
+        return Counter([(span.kind, span.means) for each in self.translations for span in each.protected])
+
+    @property
+    def kept_sentences(self) -> Mapping[KeepReason, int]:
+        """The number of texts and sentences that were kept for each reason."""
+        return Counter([kept.reason for each in self.translations for kept in each.kept])
 
     @property
     def num_low_quality(self) -> int:

@@ -1,6 +1,10 @@
-"""JSON: the texts among the values. Keys, numbers and all white space stay as they are written."""
+"""JSON: the texts among the values. Keys, numbers and all white space stay as they are written.
+
+So do values that describe others: `"@greeting"` beside `"greeting"` and keys such as `"@@author"`, as in ARB.
+"""
 
 import json
+import math
 from collections.abc import Iterator
 from functools import partial
 
@@ -10,7 +14,7 @@ from server.documents.markup.text_values import TextValue, is_for_programs, is_t
 from server.interface.errors import InvalidDocument
 
 # Possessive, so that every character is read once. In a well-formed document every quote begins or ends a string.
-_STRING = regex.compile(r'"(?:[^"\\]++|\\.)*+"(?P<key>\s*+:)?+')
+_TOKEN = regex.compile(r'"(?:[^"\\]++|\\.)*+"(?P<key>\s*+:)?+|[{}]')
 
 
 def _check(text: str) -> None:
@@ -34,14 +38,30 @@ def _values(text: str) -> Iterator[TextValue]:
     def write_with_slashes(value: str) -> str:  # in a script of a page, `</script>` would end it
         return write(value).replace("/", "\\/")
 
-    key = ""
-    for string in _STRING.finditer(text):
-        if string["key"] is not None:
-            key = json.loads(string[0][: -len(string["key"])])
-            continue
-        value = json.loads(string[0])
-        if is_text(value) and not is_for_programs(key, value):
-            yield TextValue(string.start(), string.end(), value, write_with_slashes if "\\/" in string[0] else write)
+    keys = {_key(token) for token in _TOKEN.finditer(text) if token["key"] is not None}
+    key, depth, depth_of_description = "", 0, math.inf
+    for token in _TOKEN.finditer(text):
+        if token["key"] is not None:
+            key = _key(token)
+            if depth <= depth_of_description:
+                depth_of_description = (
+                    depth if key.startswith("@@") or (key.startswith("@") and key[1:] in keys) else math.inf
+                )
+        elif token[0] == "{":
+            depth += 1
+        elif token[0] == "}":
+            depth -= 1
+            if depth < depth_of_description:
+                depth_of_description = math.inf
+        elif depth < depth_of_description:
+            value = json.loads(token[0])
+            if is_text(value) and not is_for_programs(key, value):
+                yield TextValue(token.start(), token.end(), value, write_with_slashes if "\\/" in token[0] else write)
+
+
+def _key(token: "regex.Match[str]") -> str:
+    key: str = json.loads(token[0][: -len(token["key"])])
+    return key
 
 
 rewrite = partial(rewrite_values, _values)

@@ -77,6 +77,7 @@ FORMATS: Mapping[str, DocumentFormat] = MappingProxyType(
             DocumentFormat(".xliff", "application/xliff+xml", "xliff.rewrite", _MARKUP),
             DocumentFormat(".xlf", "application/xliff+xml", "xliff.rewrite", _MARKUP),
             DocumentFormat(".json", "application/json", "json.rewrite", _TEXT),
+            DocumentFormat(".arb", "application/json", "json.rewrite", _TEXT),
             DocumentFormat(".yaml", "application/yaml", "yaml.rewrite", _TEXT),
             DocumentFormat(".yml", "application/yaml", "yaml.rewrite", _TEXT),
             DocumentFormat(".properties", "text/x-java-properties", "properties.rewrite", _TEXT),

@@ -29,6 +29,9 @@ _SPANS = ("g", "mrk", "pc", "sub")
 # Empty elements, or such that contain code, that begin and end a pair, and attributes that name it.
 _BEGINS, _ENDS = ("bpt", "bx", "sc"), ("ept", "ex", "ec")
 _PAIR_NAMES = ("startRef", "rid", "id")
+# What names or shows the code of a placeholder, besides its text; Angular's placeholders have no other sign.
+_CODE_NAMES = ("equiv-text", "equiv", "disp")
+_LINE_BREAK = re.compile(r"(?i:\s*<br\s*/?>\s*)|\n|LINE_BREAK")
 
 
 class _Segment:
@@ -78,7 +81,7 @@ class _Segment:
                 if name in _ENDS and opened and opened[-1][0] == _pair_name(child):
                     self._close(nodes, opened.pop()[1], child)
                 else:
-                    nodes.append(Wrap(key, inside, is_soft=False) if has_words(inside) else Atom(key))
+                    nodes.append(Wrap(key, inside, is_soft=False) if has_words(inside) else _atom(key, child))
                     if name in _BEGINS and len(opened) < _MAX_DEPTH - depth:
                         opened.append((_pair_name(child), len(nodes) - 1))
             nodes.append(child.tail or "")
@@ -185,6 +188,12 @@ def _pair_name(element: etree._Element) -> str:
 
 def _is_protected(element: etree._Element) -> bool:
     return element.get("translate") == "no" or element.get("mtype") == "protected"
+
+
+def _atom(key: int, element: etree._Element) -> Atom:
+    codes = (element.text, *map(element.get, _CODE_NAMES))
+    is_break = element.get("ctype") == "lb" or element.get("subType") == "xlf:lb"
+    return Atom(key, "\n" if is_break or any(code and _LINE_BREAK.fullmatch(code) for code in codes) else "")
 
 
 def _sibling_name(element: etree._Element, name: str) -> str:

@@ -282,12 +282,14 @@ class MaskedSentence:
         return placed
 
     def _write_placed(self, writer: "_Writer", part: _Shown, text: str, place: int) -> None:
-        source = self.unit.text
-        if source[: part.span.start][-1:].isspace() and writer.text[-1:] not in ("", " "):
+        before, after = self.unit.text[: part.span.start][-1:], self.unit.text[part.span.end :][:1]
+        if before.isspace() and writer.text[-1:] not in ("", " "):
             writer.text += " "
         writer.protect(place, part.span, self._word_of(part))
         behind = text[place : place + 1]
-        if source[part.span.end :][:1].isspace() and (behind.isalnum() or (not place and behind.strip())):
+        # A word that no sign touches in the source does not in an answer that lacks the mark between them either.
+        is_apart = after.isspace() or not (after.isalnum() or self.is_unspaced)
+        if (is_apart and behind.isalnum()) or (after.isspace() and not place and behind.strip()):
             writer.text += " "
 
     def _word_of(self, part: _Shown) -> int:
@@ -574,14 +576,15 @@ def _continuing(neighbours: str) -> str:
 
 
 def _place_of(part: _Shown, source: Sequence[Range], target: Sequence[Range], aligned: Links, end: int) -> int:
-    """Return the character of an answer at which a symbol stands, next to the word that it stands next to."""
+    """Return the character of an answer at which a symbol stands: next to its word, or the likelier one of two."""
     after = next((index for index, (start, _) in enumerate(source) if start >= part.start), len(source))
     if not target:
         return 0
     if after == len(source):
         return end
     touches_before = after > 0 and source[after - 1][1] == part.start
-    if touches_before and source[after][0] > part.start:
+    likelihoods = aligned.max(axis=0)
+    if touches_before and (source[after][0] > part.start or likelihoods[after - 1] > likelihoods[after]):
         return target[int(aligned[:, after - 1].argmax())][1]
     return target[int(aligned[:, after].argmax())][0]
 

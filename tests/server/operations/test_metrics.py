@@ -7,9 +7,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from bundle.loading import Bundle
 from server.interface.request import FinishReason
 from server.operations.metrics import Activity, LeanHistogram, Metrics
-from server.text.protection.masked_sentence import Strategy
+from server.text.protection.masked_sentence import KeptSpan, Strategy
 from server.text.spans import SpanKind
-from server.translation.types import KeepReason, Phases, SentenceQuality, TokenCounts, Translation, TranslationResult
+from server.translation.types import (
+    KeepReason,
+    KeptSentence,
+    Phases,
+    SentenceQuality,
+    TokenCounts,
+    Translation,
+    TranslationResult,
+)
 from tests.fakes.echo import EchoGenerator, EchoStatus
 
 
@@ -25,14 +33,14 @@ def _samples(metrics: Metrics, name: str) -> dict[tuple[str, ...], float]:
 
 def test_what_was_protected_kept_checked_and_doubtful_is_counted() -> None:
     metrics = Metrics()
+    spans = (KeptSpan("a.org", SpanKind.ADDRESS, Strategy.AS_IS),) * 3
+    kept = (KeptSentence("12", KeepReason.NO_WORDS),) * 2
     doubtful = (SentenceQuality("a", "b", 0.1), SentenceQuality("c", "d", 0.2))
     result = TranslationResult(
-        [Translation("b d", 3, 4, FinishReason.STOP, 0.0, low_quality=doubtful)],
+        [Translation("b d", 3, 4, FinishReason.STOP, 0.0, protected=spans, kept=kept, low_quality=doubtful)],
         Phases(0.5),
         TokenCounts({}, {}),
         num_splits=1,
-        kept_spans={(SpanKind.ADDRESS, Strategy.AS_IS): 3},
-        kept_sentences={KeepReason.NO_WORDS: 2},
         outcomes={"repaired": 4, "numbers_differ": 1},
     )
     for _ in range(2):

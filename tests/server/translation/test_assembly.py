@@ -119,6 +119,14 @@ def test_signs_that_the_model_loses_stand_next_to_their_words(text: str) -> None
     assert result.translations[0].text == text
 
 
+def test_a_sign_touches_no_word_that_it_does_not_touch_in_the_source() -> None:
+    bundle = byte_bundle(copying=SpanCopying(masks=("X1",), lost_signs=("€",)))
+    engine = RuleEngine(bundle, lambda text: text.replace(",", ""))
+    request = TranslationRequest(("Pay 20 €, or call me.", "Pay €20, or call me."), "en", "de")
+    found = asyncio.run(Pipeline(engine, TranslationLimits()).translate(request)).translations
+    assert [each.text for each in found] == ["Pay 20 € or call me.", "Pay €20 or call me."]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -10,7 +10,7 @@ from server.interface.errors import InvalidRequest, QueueFull, TextTooLong, Unsu
 from server.interface.request import FinishReason
 from server.text.glossary import Glossary
 from server.text.language_detection import Detection, Detector
-from server.text.protection.masked_sentence import Strategy
+from server.text.protection.masked_sentence import KeptSpan, Strategy
 from server.text.spans import SpanKind
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation.limits import TranslationLimits
@@ -250,12 +250,11 @@ def test_a_server_with_one_direction_leaves_texts_in_its_target_language(echo_fo
 
 
 def _result(*texts: str, times: tuple[float, float, float, float, float], seed: int | None = None) -> TranslationResult:
-    translations = [Translation(text, 3, 4, FinishReason.STOP, -0.5) for text in texts]
+    spans = (KeptSpan("a.org", SpanKind.ADDRESS, Strategy.AS_IS),)
+    kept = (KeptSentence("12", KeepReason.NO_WORDS),)
+    translations = [Translation(each, 3, 4, FinishReason.STOP, -0.5, protected=spans, kept=kept) for each in texts]
     counts = TokenCounts.of([(3, 4)] * len(texts))
-    kept = {(SpanKind.ADDRESS, Strategy.AS_IS): 2}
-    return TranslationResult(
-        translations, Phases(*times), counts, len(texts), seed, kept, {KeepReason.NO_WORDS: 1}, {"repaired": 1}
-    )
+    return TranslationResult(translations, Phases(*times), counts, len(texts), seed, {"repaired": 1})
 
 
 def test_results_are_merged_in_the_order_of_the_texts() -> None:
@@ -268,8 +267,8 @@ def test_results_are_merged_in_the_order_of_the_texts() -> None:
     assert merged.phases == Phases(5, 2, 4, 4, 9)  # at the same time
     assert merged.sentence_tokens == TokenCounts({3: 3}, {4: 3})
     assert (merged.num_splits, merged.seed) == (3, 7)
-    assert merged.kept_spans == {(SpanKind.ADDRESS, Strategy.AS_IS): 4}
-    assert merged.kept_sentences == {KeepReason.NO_WORDS: 2}
+    assert merged.kept_spans == {(SpanKind.ADDRESS, Strategy.AS_IS): 3}
+    assert merged.kept_sentences == {KeepReason.NO_WORDS: 3}
     assert merged.outcomes == {"repaired": 2}
 
 
@@ -282,11 +281,11 @@ def test_a_request_without_parts_took_no_time() -> None:
 def test_texts_that_stay_are_named_with_their_reasons() -> None:
     result = merge(["12", " Hallo ", " ", "x"], [[3]], [_result("X", times=(0, 0, 0, 0, 0))])
     detected = [None, Detection("de", 0.9), None, Detection("en", 0.9)]
-    named = with_kept(replace(result, kept_sentences={KeepReason.NO_WORDS: 3}), [0, 1, 2], detected)
+    named = with_kept(result, [0, 1, 2], detected)
     assert [each.kept for each in named.translations] == [
         (KeptSentence("12", KeepReason.NO_WORDS),),
         (KeptSentence("Hallo", KeepReason.ALREADY_IN_TARGET_LANGUAGE),),
         (),
-        (),
+        (KeptSentence("12", KeepReason.NO_WORDS),),
     ]
-    assert named.kept_sentences == {KeepReason.NO_WORDS: 4, KeepReason.ALREADY_IN_TARGET_LANGUAGE: 1}
+    assert named.kept_sentences == {KeepReason.NO_WORDS: 2, KeepReason.ALREADY_IN_TARGET_LANGUAGE: 1}

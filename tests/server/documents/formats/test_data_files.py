@@ -216,9 +216,7 @@ def test_random_json_keeps_its_structure() -> None:
 
 def test_keys_of_metadata_are_for_programs() -> None:
     text = '{"@@locale": "en", "$schema": "a b", "slug": "a-dog", "title": "a-dog", "@title": {"description": "a dog"}}'
-    loud = text.replace('"title": "a-dog"', '"title": "A-DOG"').replace(
-        '"description": "a dog"', '"description": "A DOG"'
-    )
+    loud = text.replace('"title": "a-dog"', '"title": "A-DOG"')
     assert translated(text.encode(), ".json", LOUD).decode() == loud
 
 
@@ -226,3 +224,16 @@ def test_a_value_that_repeats_its_key_is_a_label_and_a_code_of_a_language_is_non
     text = '{"email": "Email", "type": "Article", "sourceLanguage": "en", "default_locale": "zh-Hans", "slang": "yes"}'
     loud = text.replace('"Email"', '"EMAIL"').replace('"yes"', '"YES"')
     assert translated(text.encode(), ".json", LOUD).decode() == loud
+
+
+def test_what_describes_a_value_of_json_stays() -> None:
+    content = """{
+  "@@author": "the whole team", "open": "a {name} door",
+  "@open": {"description": "on the first page", "placeholders": {"name": {"example": "my house"}}, "tags": ["a b"]},
+  "@graph": [{"@value": "some text"}], "close": "the last door"
+}"""
+    expected = content
+    for text in ("a {name} door", "some text", "the last door"):
+        expected = expected.replace(text, text.upper())
+    for extension in (".json", ".arb"):
+        assert translated(content.encode(), extension, LOUD).decode() == expected

@@ -159,3 +159,28 @@ def test_elements_that_begin_and_end_a_pair_stay_around_its_words(source: str, t
     assert "".join(written.partition("<target")[2].partition(">")[2].partition("</target>")[0].split()) == "".join(
         target.split()
     )
+
+
+@pytest.mark.parametrize(
+    ("placeholder", "is_break"),
+    [
+        ('<x id="1" ctype="lb"/>', True),
+        ('<x id="LINE_BREAK" equiv-text="&lt;br /&gt;"/>', True),
+        ('<ph id="1">&lt;BR&gt;</ph>', True),
+        ('<ph id="1" subType="xlf:lb"/>', True),
+        ('<ph id="1" equiv="LINE_BREAK" disp="&lt;br/&gt;"/>', True),
+        ('<x id="1" equiv-text="{{broken}}"/>', False),
+        ('<ph id="1">&lt;break&gt;</ph>', False),
+    ],
+)
+def test_a_placeholder_of_a_line_break_is_sent_as_one(placeholder: str, is_break: bool) -> None:
+    sent: list[str] = []
+
+    async def record(texts: Sequence[str]) -> list[str]:
+        sent.extend(texts)
+        return [text.replace("old", "new") for text in texts]
+
+    content = OLD.replace('<g id="1">morning</g>, <x id="2"/>friend', f"{placeholder}old house")
+    result = translated(content.encode(), ".xlf", Translate(record, record)).decode()
+    assert f">Good {placeholder}new house</target>" in result
+    assert ("<br" in sent[0]) == is_break
