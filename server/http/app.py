@@ -32,9 +32,9 @@ from server.http.middleware.recorder import RequestRecorder
 from server.http.monitoring import health_router, metrics_router
 from server.http.page import routes as page
 from server.http.protocols.protocol import Protocol
-from server.http.protocols.registry import PROTOCOLS, error_formats
+from server.http.protocols.registry import PROTOCOLS
 from server.http.requests.admission import key_in_body
-from server.http.responses.errors import install_error_handlers
+from server.http.responses.errors import ErrorFormats, install_error_handlers
 from server.http.state import ServerState
 from server.interface.engine_client import EngineClient
 from server.operations.event_loop import watch_event_loop
@@ -101,7 +101,7 @@ def create_app(
     app.state.descriptions = {}  # by the path below which a proxy serves
     app.router.routes[:] = [route for route in app.router.routes if getattr(route, "path", "") != app.openapi_url]
     protocols = [PROTOCOLS[name] for name in settings.protocols]
-    formats = error_formats(protocols)
+    formats = ErrorFormats({path: protocol.error_format for protocol in protocols for path in protocol.paths})
     install_error_handlers(app, formats)
     for protocol in protocols:
         dependencies = _key_dependencies(server, protocol)

@@ -115,7 +115,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._settings, self._metrics, self._table = settings, metrics, table
         self._running: RequestResponseCycle | None = None  # `cycle` may be one that waits behind it
         self._unparsed = b""  # received behind requests that wait for their turn
-        self._has_received = self._is_rejected = self._has_ignored_upgrade = False
+        self._is_rejected = self._has_ignored_upgrade = False
         self._unsent, self._sent_last = 0, 0.0
         self._socket: asyncio.Protocol | None = None  # that the connection has become
 
@@ -123,7 +123,7 @@ class LimitedConnection(HttpToolsProtocol):
         """Start waiting for a request."""
         super().connection_made(transport)
         self._client_field = {"client": self.client[0] if self.client else ""}
-        self._enter("head")
+        self._enter("new")
         if not self._table.add(self):
             transport.abort()
 
@@ -143,10 +143,9 @@ class LimitedConnection(HttpToolsProtocol):
 
         A client that sends requests faster than it reads the responses must not fill the memory.
         """
-        self._has_received = True
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
-        if self._phase == "idle":
+        if self._phase in ("new", "idle"):
             self._enter("head")
         data, self._unparsed = self._unparsed + data, b""
         for start in range(0, len(data), _PIECE_BYTES):
@@ -257,7 +256,7 @@ class LimitedConnection(HttpToolsProtocol):
             self.flow.pause_reading()
         self._note_idle()
 
-    def _enter(self, phase: Literal["idle", "head", "body"]) -> None:
+    def _enter(self, phase: Literal["new", "idle", "head", "body"]) -> None:
         self._phase, self._read_began = phase, self.loop.time()
         self._num_framing = self._num_body = 0  # bytes of the head or of the body's framing, and of the body
         self._has_boundary = True  # the present piece has the beginning or the end of a head or a body
@@ -282,11 +281,11 @@ class LimitedConnection(HttpToolsProtocol):
                 if ends.poll(0):
                     self.transport.abort()
         elif self._phase != "idle" and now - self._read_began > allowed and not self._is_rejected:
-            if self._has_received:
+            if self._phase == "new":
+                self.transport.close()  # it was opened in advance
+            else:
                 message = f"the request's {self._phase} was not received in time; send it faster"
                 self._reject(HTTPException(408, message))
-            else:
-                self.transport.close()  # it was opened in advance
         if (unsent := self.transport.get_write_buffer_size()) != self._unsent or not unsent:
             self._unsent, self._sent_last = unsent, now
         elif now - self._sent_last > self._settings.write_timeout_seconds:

@@ -10,7 +10,6 @@ from typing import cast
 
 from fastapi import Request
 
-from server.documents.capacity import Upload
 from server.documents.input.limits import MEGABYTE
 from server.documents.job_store import DocumentStore
 from server.documents.jobs import FinishedDocument
@@ -220,11 +219,6 @@ class ServerState:
         if self.glossaries is None:
             raise Draining("the server is starting; retry in a moment")
         return self.glossaries
-
-    def begin_upload(self, client: str, num_bytes: int) -> Upload:
-        """Count a document whose upload starts. Raises `Draining`, and `QueueFull` if there are too many documents."""
-        self.accept()
-        return self.documents.capacity.begin_upload(client, num_bytes)
 
     @property
     def is_idle(self) -> bool:

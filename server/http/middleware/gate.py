@@ -349,11 +349,10 @@ class Uploads:
         arrival.receive = receive_counted
 
     def _begin(self, scope: Scope) -> Callable[[], None]:
-        record = scope["state"]["record"]
-        if self._server.key_gate is None or record.key is not None:
-            upload = self._server.begin_upload(record.client, self._num_bytes(scope))
-            return partial(self._server.documents.capacity.end_upload, upload)
+        record, capacity = scope["state"]["record"], self._server.documents.capacity
         self._server.accept()
+        if self._server.key_gate is None or record.key is not None:
+            return partial(capacity.end_upload, capacity.begin_upload(record.client, self._num_bytes(scope)))
         address = record.client
         if self._without_key.total() >= _MAX_UPLOADS or self._without_key[address] >= _MAX_UPLOADS_OF_ADDRESS:
             message = "too many uploads without an API key in a header; send it there"

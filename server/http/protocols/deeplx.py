@@ -42,11 +42,11 @@ class TranslateFields(BaseModel):
     tag_handling: str = Field("", description="html or xml: tags are kept")
 
 
-def _answer(data: str, source: str, target: str) -> dict[str, object]:
+def _answer(data: str, source: str, target: str, number: int) -> dict[str, object]:
     """Return the answer. It has no alternatives: some clients prefer the first one to `data`."""
     return {
         "code": 200,
-        "id": time.time_ns() // 1_000_000,
+        "id": number,
         "data": data,
         "alternatives": list[str](),
         "source_lang": source,
@@ -60,7 +60,7 @@ def _answer(data: str, source: str, target: str) -> dict[str, object]:
 @router.post(
     "/translate",
     openapi_extra=body_of(TranslateFields),
-    responses=answers("DeepLXAnswer", _answer("Guten Morgen.", "EN", "DE")),
+    responses=answers("DeepLXAnswer", _answer("Guten Morgen.", "EN", "DE", 1_700_000_000_000)),
 )
 async def translate(request: Request) -> JSONResponse:
     """Translate one text. Answers also at `/translate` and `/v1/translate`, recognised by `target_lang`."""
@@ -74,7 +74,8 @@ async def translate(request: Request) -> JSONResponse:
     outcome = await translate_texts(request, [text], source, target, format=sent.choice("tag_handling", _FORMATS))
     detected = source_codes(outcome, source)[0]
     source = detected.upper() if outcome.detected else detected
-    return JSONResponse(_answer(outcome.result.translations[0].text, source, target or ""))
+    number = time.time_ns() // 1_000_000
+    return JSONResponse(_answer(outcome.result.translations[0].text, source, target or "", number))
 
 
 Text = Annotated[

@@ -1,7 +1,5 @@
 """The list of protocols. `--protocols` selects from it."""
 
-from collections.abc import Sequence
-
 from server.http.protocols.apertium import APERTIUM_PROTOCOL
 from server.http.protocols.deepl.texts import DEEPL_PROTOCOL
 from server.http.protocols.deeplx import DEEPLX_PROTOCOL
@@ -14,8 +12,6 @@ from server.http.protocols.microsoft import MICROSOFT_PROTOCOL
 from server.http.protocols.mtranserver import MTRANSERVER_PROTOCOL
 from server.http.protocols.native.texts import NATIVE_PROTOCOL
 from server.http.protocols.openai.chat import OPENAI_PROTOCOL
-from server.http.protocols.protocol import Protocol
-from server.http.responses.errors import ErrorFormats
 
 # A request to a path that several share belongs to the first whose rule it matches.
 PROTOCOLS = {
@@ -35,8 +31,3 @@ PROTOCOLS = {
         GOOGLE_PROTOCOL,
     )
 }
-
-
-def error_formats(protocols: Sequence[Protocol]) -> ErrorFormats:
-    """Return the error format of each path that belongs to one of `protocols`."""
-    return ErrorFormats({path: protocol.error_format for protocol in protocols for path in protocol.paths})

@@ -197,7 +197,7 @@ def full(echo_bundle: Bundle) -> Iterator[FastAPI]:
     app = create_app(Settings(max_documents=1), [EchoGenerator(echo_bundle, error=FULL)])
     with TestClient(app):
         server: ServerState = app.state.server
-        server.begin_upload("another", 1)
+        server.documents.capacity.begin_upload("another", 1)
         yield app
 
 
