@@ -23,7 +23,8 @@ TEXTS = [
 @pytest.mark.parametrize("text", TEXTS[:-1])
 def test_the_sentences_are_those_of_kvasir(text: str) -> None:
     theirs = [part.text for part in split(text, "en", lambda _: True) if part.is_sentence]
-    ours = [segment.text for segment in sentences.split(text, "en", lambda _: True) if segment.has_words]
+    segments = (segment.text for segment in sentences.split(text, "en", lambda _: True))
+    ours = [segment for segment in segments if any(map(str.isalnum, segment))]
     assert theirs == ours
 
 
