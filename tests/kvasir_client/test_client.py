@@ -249,6 +249,6 @@ def test_the_options_are_those_of_the_server(served: Served) -> None:
         ("GenerateBody", GenerationOptions, {"text", "stream"}),
         ("EmbedBody", EmbeddingOptions, {"text"}),
         ("ScoreBody", ScoreOptions, {"text", "translation", "source", "target"}),
-        ("Body_submit_v1_documents_post", DocumentOptions, {"file", "source", "target"}),
+        ("DocumentForm", DocumentOptions, {"file", "source", "target"}),
     ):
         assert get_type_hints(options).keys() == schemas[body]["properties"].keys() - others
