@@ -283,7 +283,7 @@ async def _glossary(body: TranslateBody, request: Request) -> tuple[Glossary | N
     if body.glossary_id is not None:
         store = server.stored_glossaries()
         info = await asyncio.to_thread(store.info, body.glossary_id)
-        return await asyncio.to_thread(store.glossary, body.glossary_id), info.source
+        return await asyncio.to_thread(store.dictionary, info.only.id), info.only.source
     return None, None
 
 
