@@ -61,12 +61,13 @@ def _words(text: str) -> str:
 
 @pytest.mark.parametrize("first", sorted({language[:1] for language in LANGUAGES}))
 def test_nothing_is_lost_into_and_from_any_language(first: str) -> None:
-    for language in LANGUAGES:
+    """Every other text from a language and the rest into it, and the other way round for the next language."""
+    for number, language in enumerate(LANGUAGES):
         if language.startswith(first):
-            texts = TEXTS[:3] if _REGION.fullmatch(language) else TEXTS
-            for pair in ((language, "en"), ("en", language)):
-                found = _translated(texts, *pair)
-                assert list(map(_words, found)) == list(map(_words, texts)), pair
+            texts = TEXTS[:4] if _REGION.fullmatch(language) else TEXTS
+            for pair, share in (((language, "en"), number % 2), (("en", language), 1 - number % 2)):
+                found = _translated(texts[share::2], *pair)
+                assert list(map(_words, found)) == list(map(_words, texts[share::2])), pair
 
 
 @pytest.mark.parametrize("language", ["zh", "ja", "mt", "ceb", "deu_Latn", "zho_Hans", "pt-BR", "x-klingon"])
