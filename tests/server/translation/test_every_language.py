@@ -62,7 +62,7 @@ def _words(text: str) -> str:
 
 @pytest.mark.parametrize("first", sorted({language[:1] for language in LANGUAGES}))
 def test_nothing_is_lost_into_and_from_any_language(first: str) -> None:
-    """Translate every other text from a language and the rest into it; for the next language the reverse."""
+    """Translate every other text from a language and the rest into it; the other way round for the next language."""
     for number, language in enumerate(LANGUAGES):
         if language.startswith(first):
             texts = TEXTS[:4] if _REGION.fullmatch(language) else TEXTS

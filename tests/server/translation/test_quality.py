@@ -168,16 +168,6 @@ def test_a_default_of_the_server_does_not_apply_to_models_without_calibration(ec
     assert (translation.quality, translation.kept) == (None, ())
 
 
-@pytest.mark.parametrize(
-    ("options", "scores"), [({}, False), ({"return_quality": True}, True), ({"min_quality": 0.1}, True)]
-)
-def test_greedy_search_computes_probabilities_if_they_are_needed(
-    engine: Unsure, options: dict[str, object], scores: bool
-) -> None:
-    _translate(engine, GOOD, beam_size=1, **options)
-    assert engine.batches[0][0].params.options.return_scores == scores
-
-
 @pytest.mark.parametrize(("on_low_quality", "text"), [("flag", None), ("keep_source", BAD)])
 def test_a_pivot_multiplies_the_qualities_of_its_steps(
     engine: Unsure, echo_for: EchoFor, on_low_quality: str, text: str | None

@@ -79,19 +79,6 @@ def test_a_pair_without_a_model_goes_through_the_pivot_and_names_it(
     assert len(translation.alternatives) == 1
 
 
-def test_the_second_step_has_the_time_that_the_first_one_left(service: TranslationService, echoes: Echoes) -> None:
-    _translate(service, replace(_asked(GERMAN), timeout_seconds=5.0), "de", "fr")
-    deadlines = [echoes[pair].batches[0][0].deadline for pair in ("de-en", "en-fr")]
-    assert deadlines[0] == pytest.approx(deadlines[1], abs=0.5)
-
-
-def test_details_of_tokens_are_rejected_through_a_pivot(service: TranslationService, echoes: Echoes) -> None:
-    asked = replace(_asked(GERMAN), options=DecodingOptions(return_alignments=True))
-    with pytest.raises(InvalidRequest, match="from de to fr directly: through en there are no scores"):
-        _translate(service, asked, "de", "fr")
-    assert not echoes["de-en"].batches
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -217,13 +204,6 @@ def test_through_a_pivot_each_step_requires_the_terms_of_its_own_target(
     assert [len(batch) for batch in echoes["de-en"].batches] == [1, 2]
     assert _required(echoes["de-en"]) == [[], ["Bahnhof"], []]
     assert _required(echoes["en-fr"]) == [["station"], []]
-
-
-def test_texts_without_terms_pay_nothing_for_a_glossary_through_a_pivot(
-    service: TranslationService, echoes: Echoes
-) -> None:
-    _translate(service, replace(_asked(GERMAN), glossary=Glossary({"Tee": "tea"})), "de", "fr")
-    assert [len(echo.batches) for echo in (echoes["de-en"], echoes["en-fr"])] == [1, 1]
 
 
 def test_with_detection_a_glossary_is_for_the_texts_in_its_language(
