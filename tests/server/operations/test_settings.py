@@ -10,8 +10,6 @@ from server.operations.settings import (
     unknown_variables,
 )
 
-ROOT = Path(__file__).resolve().parents[3]
-
 
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:

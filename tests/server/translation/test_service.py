@@ -1,6 +1,5 @@
 import asyncio
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -34,7 +33,6 @@ ENGLISH, GERMAN = "Where is the railway station?", "Wo ist der Bahnhof? Er ist h
 LIMITS = TranslationLimits(max_texts=10, max_text_characters=1000, max_timeout_seconds=60.0)
 
 Echoes = dict[str, EchoGenerator]
-MakeService = Callable[..., TranslationService]
 
 
 @pytest.fixture
