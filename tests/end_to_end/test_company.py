@@ -103,7 +103,7 @@ def _drawn_options(seed: int) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [1, 2])  # self-attention with post-norm, a recurrent decoder with pre-norm
 def test_models_of_any_shape_give_the_same_answers_alone_and_in_company(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -66,11 +67,15 @@ def byte_bundle(
 def translated(
     engine: EchoGenerator, *texts: str, format_: TextFormat = "text", **options: object
 ) -> list[Translation]:
-    """Return the translations of texts in the languages of an engine, also of those that are in the target language."""
+    """Return the translations of texts in the languages of an engine, also of those that are in the target language.
+
+    The texts of a `RuleEngine` are read by one pipeline, however often it is called.
+    """
     config = engine.bundle.config
     wanted = DecodingOptions.given({"if_already_target": "translate", **options})
     request = TranslationRequest(texts, config.source_languages[0], config.target_languages[0], wanted, format=format_)
-    return asyncio.run(Pipeline(engine, TranslationLimits()).translate(request)).translations
+    pipeline = engine.pipeline if isinstance(engine, RuleEngine) else Pipeline(engine, TranslationLimits())
+    return asyncio.run(pipeline.translate(request)).translations
 
 
 class RuleEngine(EchoGenerator):
@@ -80,6 +85,11 @@ class RuleEngine(EchoGenerator):
         super().__init__(bundle)
         self.rule = rule
         self.tokenizer = open_tokenizer(bundle)
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """The pipeline of its model, whose `rule` a test may replace."""
+        return Pipeline(self, TranslationLimits())
 
     @property
     def read(self) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.end_to_end.servers import PATIENCE_SECONDS, Served, started
 
-LINES = "".join(f"The house number {number} is old and we want to buy it.\n" for number in range(400)).encode()
+LINES = "".join(f"The house number {number} is old and we want to buy it.\n" for number in range(200)).encode()
 
 
 @pytest.mark.parametrize(("seconds", "lost"), [("60", 0), ("0.5", 1)])

@@ -1,6 +1,7 @@
 """The echo model, made once, and where the model that comes along is."""
 
 import functools
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,14 @@ import pytest
 from bundle.loading import Bundle, load_bundle
 from server.operations.defaults import DEFAULT_MODEL
 from tests.fakes.echo import EchoFor, EchoGenerator, make_bundle
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _memory_is_kept() -> Iterator[None]:
+    """Models of these tests are fakes; a collection for each that is unloaded looks at the libraries of all tests."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("server.workers.on_demand_engine.return_unused_memory", lambda: None)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 import codecs
 import unicodedata
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache
 from itertools import accumulate, pairwise
 
 from bundle.loading import Bundle
@@ -21,11 +21,10 @@ class ByteTokenizer(BaseTokenizer):
     def __init__(self, bundle: Bundle) -> None:
         super().__init__(bundle.config)
 
-    @cached_property
+    @property
     def known_characters(self) -> frozenset[str]:
         """All assigned characters of the first two planes: a model that reads bytes reads them all."""
-        every = map(chr, range(0x20000))
-        return frozenset(each for each in every if unicodedata.category(each) not in ("Cn", "Co", "Cs"))
+        return _assigned_characters()
 
     def encode_target(self, text: str) -> list[int]:
         """Return the token ids of `text` as a translation, without the end-of-sequence token."""
@@ -62,6 +61,12 @@ class ByteTokenizer(BaseTokenizer):
 
     def _text_ids(self, text: str, *, has_prompt: bool = False) -> Sequence[int]:
         return self.encode_target(text)
+
+
+@cache
+def _assigned_characters() -> frozenset[str]:
+    every = map(chr, range(0x20000))
+    return frozenset(each for each in every if unicodedata.category(each) not in ("Cn", "Co", "Cs"))
 
 
 def _is_byte(id_: int) -> bool:

@@ -1,8 +1,6 @@
 from benchmarks.paths import DEFAULT_BUNDLE
-from benchmarks.service import texts
 from benchmarks.service.refusals import refusal_table
-from benchmarks.service.requests import bodies, request_table, scaling_table
-from bundle.loading import load_bundle
+from benchmarks.service.requests import bodies, request_table
 
 
 def test_every_protocol_is_measured() -> None:
@@ -10,21 +8,6 @@ def test_every_protocol_is_measured() -> None:
     lines = [line.split(" | ") for line in table.splitlines()[2:]]
     assert [line[0].removeprefix("| ") for line in lines] == list(bodies("en", "de"))
     assert all(float(requests) > 0 for _, requests, _ in lines)
-
-
-def test_every_kind_of_text_is_measured() -> None:
-    table = texts.text_table(load_bundle(DEFAULT_BUNDLE), "en", "de")
-    lines = table.splitlines()[2:]
-    assert [line.split(" | ")[0].removeprefix("| ") for line in lines] == list(texts.TEXTS)
-    assert all(float(cell) > 0 for line in lines for cell in line.rstrip(" |").split(" | ")[1:])
-
-
-def test_simulated_cores_do_no_more_than_they_could() -> None:
-    table = scaling_table(DEFAULT_BUNDLE, "en", "de", seconds=0.3, cores=(1,))
-    [line] = table.splitlines()[2:]
-    _, num_cores, possible, done, _, _ = (cell.strip() for cell in line.split("|"))
-    assert (num_cores, possible) == ("1", "200")
-    assert 0 < float(done.partition(" ")[0]) <= 230
 
 
 def test_answers_and_probes_of_a_loaded_server_are_timed() -> None:

@@ -100,16 +100,16 @@ def test_a_job_is_for_its_owner_and_for_whoever_has_its_secret(store: MemoryStor
             jobs.job(job.id, owner, secret)
 
 
-def test_twenty_kills_while_importing_lose_nothing(store: MemoryStore, write_tmx: WriteTmx, tmp_path: Path) -> None:
+def test_kills_while_importing_lose_nothing(store: MemoryStore, write_tmx: WriteTmx, tmp_path: Path) -> None:
     kept, _ = import_file(store, write_tmx([("Stop!", "Halt!")]))
-    number = 75_000
+    number = 30_000
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"word{index} number {chr(97 + index % 26)}\tWort {index}\n" for index in range(number)))
     jobs = Jobs(store)
     job = _uploaded(jobs, path)
     command = [sys.executable, "-m", "server.memory.jobs", str(store.path), "1000000", "1000000000", "--batch", "1500"]
     position = num_kills = 0
-    for _ in range(20):
+    for _ in range(8):
         process = subprocess.Popen(command)
         deadline = time.monotonic() + 300
         while (now := jobs.job(job.id, "")).position <= position and now.status == "processing":
@@ -123,7 +123,7 @@ def test_twenty_kills_while_importing_lose_nothing(store: MemoryStore, write_tmx
         if reached.status != "processing":
             break
         assert [each.id for each in store.memories("", 0, 10)[0]] == [kept.id]  # the other one is not complete
-    assert num_kills >= 10  # the import may be done before the last ones
+    assert num_kills >= 4  # the import may be done before the last ones
     jobs.run()
     done = jobs.job(job.id, "")
     assert (done.status, done.error) == ("completed", None)

@@ -40,8 +40,9 @@ TEXTS = (
     "a",
 )
 _OTHER_TAGS = ("deu_Latn", "zho_Hans", "pt-BR", "zh-Hant-TW", "sr_Cyrl", "ace_Arab", "x-klingon", "auto", "?", "en_US")
-LANGUAGES = sorted({*load_identifier().labels, *locale_identifiers(), *_OTHER_TAGS})
 _REGION = re.compile(r"[a-z]+_(?:[A-Z][a-z]{3}_)?(?:[A-Z]{2}|\d{3})")  # only numbers differ from those of the language
+_EVERY = sorted({*load_identifier().labels, *locale_identifiers(), *_OTHER_TAGS})
+LANGUAGES = [each for number, each in enumerate(_EVERY) if number % 4 == 0 or not _REGION.fullmatch(each)]
 ENGINE = RuleEngine(byte_bundle())
 LIMITS = TranslationLimits()
 PIPELINE = Pipeline(ENGINE, LIMITS)
@@ -61,12 +62,13 @@ def _words(text: str) -> str:
 
 @pytest.mark.parametrize("first", sorted({language[:1] for language in LANGUAGES}))
 def test_nothing_is_lost_into_and_from_any_language(first: str) -> None:
-    for language in LANGUAGES:
+    """Translate every other text from a language and the rest into it; the other way round for the next language."""
+    for number, language in enumerate(LANGUAGES):
         if language.startswith(first):
-            texts = TEXTS[:3] if _REGION.fullmatch(language) else TEXTS
-            for pair in ((language, "en"), ("en", language)):
-                found = _translated(texts, *pair)
-                assert list(map(_words, found)) == list(map(_words, texts)), pair
+            texts = TEXTS[:4] if _REGION.fullmatch(language) else TEXTS
+            for pair, share in (((language, "en"), number % 2), (("en", language), 1 - number % 2)):
+                found = _translated(texts[share::2], *pair)
+                assert list(map(_words, found)) == list(map(_words, texts[share::2])), pair
 
 
 @pytest.mark.parametrize("language", ["zh", "ja", "mt", "ceb", "deu_Latn", "zho_Hans", "pt-BR", "x-klingon"])

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 
 import pytest
 
@@ -11,7 +11,6 @@ from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
 from server.text.language_detection import Detector
 from server.text.spans import READABLE
 from server.translation.limits import TranslationLimits
-from server.translation.pipeline import Pipeline
 from server.translation.router import Router
 from server.translation.service import TranslationOutcome, TranslationService
 from server.translation.text_stream import TextStream
@@ -20,6 +19,7 @@ from tests.fakes.rule_engine import RuleEngine, byte_bundle
 from tests.server.translation.parallel_sentences import ENGLISH, TRANSLATIONS
 
 LIMITS = TranslationLimits()
+_MARKUP: tuple[TextFormat, ...] = ("html", "xml")
 
 
 def _pairs() -> Iterator[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
@@ -38,6 +38,12 @@ PAIRS = pytest.mark.parametrize(
 )
 
 
+@cache
+def _engine(source: str, target: str, texts: tuple[str, ...], answers: tuple[str, ...]) -> RuleEngine:
+    """Return a model that translates these texts so."""
+    return RuleEngine(byte_bundle(source, target), dict(zip(texts, answers, strict=True)).__getitem__)
+
+
 def _translate(
     engine: RuleEngine,
     texts: tuple[str, ...],
@@ -46,7 +52,7 @@ def _translate(
     options: DecodingOptions = NO_OPTIONS,
     stream: TextStream | None = None,
 ) -> TranslationOutcome:
-    service = TranslationService(Router([Pipeline(engine, LIMITS)], pivot=""), Detector(pair), LIMITS)
+    service = TranslationService(Router([engine.pipeline], pivot=""), Detector(pair), LIMITS)
     return asyncio.run(service.translate(TranslationRequest(texts, *pair, options, format=format_), *pair, stream))
 
 
@@ -54,7 +60,8 @@ def _translate(
 def test_the_answer_of_a_model_is_the_translation_and_it_reads_the_source(
     source: str, target: str, texts: tuple[str, ...], answers: tuple[str, ...]
 ) -> None:
-    engine = RuleEngine(byte_bundle(source, target), dict(zip(texts, answers, strict=True)).__getitem__)
+    engine = _engine(source, target, texts, answers)
+    engine.batches.clear()
     outcome = _translate(engine, texts, (source, target))
     found = outcome.result.translations
     assert [each.text for each in found] == list(answers)
@@ -62,15 +69,7 @@ def test_the_answer_of_a_model_is_the_translation_and_it_reads_the_source(
     expected = [engine.tokenizer.encode(text, target, source).tolist() for text in texts]
     assert sorted(each.source.tolist() for each in batch) == sorted(expected)
     assert not any(each.kept or each.protected or each.repaired or each.incomplete for each in found)
-
-
-@PAIRS
-def test_the_numbers_of_a_right_translation_are_not_named(
-    source: str, target: str, texts: tuple[str, ...], answers: tuple[str, ...]
-) -> None:
-    engine = RuleEngine(byte_bundle(source, target), dict(zip(texts, answers, strict=True)).__getitem__)
-    for text, each in zip(texts, _translate(engine, texts, (source, target)).result.translations, strict=True):
-        assert (each.missing_numbers, each.invented_numbers) == ((), ()), (text, each.text)
+    assert not any(each.missing_numbers or each.invented_numbers for each in found)
 
 
 @PAIRS
@@ -78,7 +77,7 @@ def test_several_sentences_are_joined_as_both_languages_are_written(
     source: str, target: str, texts: tuple[str, ...], answers: tuple[str, ...]
 ) -> None:
     """Two lines keep their line break; a pair of them in a paragraph does, too."""
-    engine = RuleEngine(byte_bundle(source, target), dict(zip(texts, answers, strict=True)).__getitem__)
+    engine = _engine(source, target, texts, answers)
     found = _translate(engine, ("\n".join(texts),), (source, target)).result.translations[0]
     assert found.text == "\n".join(answers)
     assert _streamed(engine, "\n".join(texts), (source, target)) == found.text
@@ -88,7 +87,7 @@ def _streamed(engine: RuleEngine, text: str, pair: tuple[str, str]) -> str:
     async def run() -> str:
         stream = TextStream()
         request = TranslationRequest((text,), *pair)
-        await Pipeline(engine, LIMITS).translate(request, stream)
+        await engine.pipeline.translate(request, stream)
         found = ""
         while stream.has_news:
             found += "".join(delta.text for delta in stream.take())
@@ -97,18 +96,18 @@ def _streamed(engine: RuleEngine, text: str, pair: tuple[str, str]) -> str:
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize("format_", ["html", "xml"])
 @PAIRS
 def test_an_answer_is_the_same_in_markup(
-    source: str, target: str, texts: tuple[str, ...], answers: tuple[str, ...], format_: TextFormat
+    source: str, target: str, texts: tuple[str, ...], answers: tuple[str, ...]
 ) -> None:
-    engine = RuleEngine(byte_bundle(source, target), dict(zip(texts, answers, strict=True)).__getitem__)
+    engine = _engine(source, target, texts, answers)
     marked = tuple(f"<p>{text}</p>" for text in texts)
-    found = _translate(engine, marked, (source, target), format_).result.translations
-    assert [each.text for each in found] == [f"<p>{answer}</p>" for answer in answers]
+    for format_ in _MARKUP:
+        found = _translate(engine, marked, (source, target), format_).result.translations
+        assert [each.text for each in found] == [f"<p>{answer}</p>" for answer in answers]
 
 
-@lru_cache
+@cache
 def _copying(*, copies: bool) -> SpanCopying:
     return SpanCopying(copied=tuple(READABLE) if copies else (), masks=("X1", "X2"))
 

@@ -12,16 +12,13 @@ from server.interface.errors import (
     Draining,
     EngineFailed,
     InvalidRequest,
-    KvasirError,
-    QueueFull,
-    TextTooLong,
 )
 from server.interface.request import Completion, FinishReason, Hypothesis, Request
 from server.text.glossary import Glossary
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
 from server.translation.types import TokenCounts, TranslationRequest, TranslationResult
-from tests.fakes.echo import MAX_TOKENS, SENTENCES, EchoGenerator
+from tests.fakes.echo import MAX_TOKENS, EchoGenerator
 
 
 def _request(*texts: str) -> TranslationRequest:
@@ -74,12 +71,6 @@ def test_sentences_require_the_glossary_terms_that_they_have(echo: EchoGenerator
 def test_a_term_that_the_model_cannot_write_is_rejected(echo: EchoGenerator) -> None:
     with pytest.raises(InvalidRequest, match="`glossary`: '茶' has characters that this model cannot write"):
         _translate(echo, replace(_request("Some tea."), glossary=Glossary({"tea": "茶"})))
-
-
-def test_a_glossary_needs_beams(echo: EchoGenerator) -> None:
-    asked = replace(_request("Tea."), glossary=Glossary({"tea": "Tee"}), options=DecodingOptions(seed=1))
-    with pytest.raises(InvalidRequest, match="a glossary cannot be combined with sampling"):
-        _translate(echo, asked)
 
 
 def test_tokens_count_the_end_of_every_sentence(echo: EchoGenerator) -> None:
@@ -145,67 +136,10 @@ def test_phases_are_the_longest_of_the_sentences(echo: EchoGenerator) -> None:
     assert phases.time_to_first_token_seconds == pytest.approx(0.004)
 
 
-def test_the_server_has_defaults_for_missing_options(echo: EchoGenerator) -> None:
-    _translate(echo, _request("Tea."), TranslationLimits(default_beam_size=3, max_timeout_seconds=5.0))
-    [[request]] = echo.batches
-    assert (request.params.beam_size, request.params.max_new_tokens, request.params.num_hypotheses) == (
-        3,
-        MAX_TOKENS,
-        1,
-    )
-    assert request.deadline == 105.0
-
-
-def test_more_hypotheses_than_default_beams_widen_the_beam(echo: EchoGenerator) -> None:
-    _translate(echo, TranslationRequest(("Tea.",), "en", "de", options=DecodingOptions(num_hypotheses=6)))
-    assert echo.batches[0][0].params.beam_size == 6
-
-
 def test_a_request_may_have_less_time_than_the_server_allows(echo: EchoGenerator) -> None:
     request = TranslationRequest(("Tea.",), "en", "de", timeout_seconds=0.5)
     _translate(echo, request, TranslationLimits(max_timeout_seconds=5.0))
     assert echo.batches[0][0].deadline == 100.5
-
-
-@pytest.mark.parametrize(
-    ("request_", "error", "message"),
-    [
-        (TranslationRequest(("a",) * 4, "en", "de"), InvalidRequest, "at most 3 texts. Given: 4"),
-        (TranslationRequest(("a" * 60, "b" * 60), "en", "de"), TextTooLong, "at most 100 characters. Given: 120"),
-        (
-            TranslationRequest(("a",), "en", "de", options=DecodingOptions(beam_size=7)),
-            InvalidRequest,
-            "`beam_size` must be from 1 to 6 on this server. Given: 7",
-        ),
-        (
-            TranslationRequest(("a",), "en", "de", options=DecodingOptions(max_new_tokens=33)),
-            InvalidRequest,
-            "`max_new_tokens` must be from 1 to 32 .* Given: 33",
-        ),
-        (
-            TranslationRequest(("a",), "en", "de", options=DecodingOptions(beam_size=2, num_hypotheses=3)),
-            InvalidRequest,
-            "`num_hypotheses` must be from 1 to 2 with a beam_size of 2. Given: 3",
-        ),
-        (
-            TranslationRequest(("a",), "en", "de", timeout_seconds=61),
-            InvalidRequest,
-            "above 0 and at most 60 .* Given: 61",
-        ),
-        (
-            TranslationRequest(("a",), "en", "de", timeout_seconds=0),
-            InvalidRequest,
-            "above 0 and at most 60 .* Given: 0",
-        ),
-    ],
-)
-def test_a_request_beyond_the_limits_is_rejected_with_the_numbers(
-    echo: EchoGenerator, request_: TranslationRequest, error: type[KvasirError], message: str
-) -> None:
-    limits = TranslationLimits(max_texts=3, max_text_characters=100, max_beam_size=6, max_timeout_seconds=60.0)
-    with pytest.raises(error, match=message):
-        _translate(echo, request_, limits)
-    assert echo.batches == []
 
 
 def test_a_sentence_that_expired_fails_its_request_with_the_time_it_had(echo: EchoGenerator) -> None:
@@ -239,12 +173,6 @@ def test_a_failed_step_fails_the_request(echo_bundle: Bundle) -> None:
     assert isinstance(caught.value.__cause__, RuntimeError)
 
 
-def test_a_full_queue_reaches_the_caller(echo: EchoGenerator) -> None:
-    echo.error = QueueFull("full", 3.0)
-    with pytest.raises(QueueFull):
-        _translate(echo, _request("Tea."))
-
-
 def test_cancelling_a_translation_cancels_its_sentences(echo: EchoGenerator) -> None:
     async def scenario() -> None:
         echo.gate, echo.entered = asyncio.Event(), asyncio.Event()
@@ -256,17 +184,3 @@ def test_cancelling_a_translation_cancels_its_sentences(echo: EchoGenerator) -> 
 
     asyncio.run(scenario())
     assert echo.num_cancelled == 2
-
-
-def test_a_long_text_leaves_the_event_loop_free_and_comes_back_whole(echo: EchoGenerator) -> None:
-    text = "\n".join(SENTENCES * 20)
-    [translation] = _translate(echo, _request(text)).translations
-    assert translation.text == text
-
-
-@pytest.mark.parametrize(
-    "text", ["\ud800", "a\x00b", "</s>", "🎉 tea 🎉", "שלום", "\u202etea", "a" * 5000, "\n" * 5000]
-)
-def test_any_string_is_translated(echo: EchoGenerator, text: str) -> None:
-    [translation] = _translate(echo, _request(text)).translations
-    translation.text.encode("utf-8")

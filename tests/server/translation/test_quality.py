@@ -114,7 +114,6 @@ def test_the_source_of_a_sentence_of_low_quality_is_kept(engine: Unsure) -> None
     assert [(each.text, each.reason) for each in translation.kept] == [(BAD, "low_quality")]
     assert [each.quality for each in translation.low_quality] == [BAD_QUALITY]
     assert translation.quality == GOOD_QUALITY
-    assert result.kept_sentences == {"low_quality": 1}
 
 
 def test_a_sentence_with_tags_and_items_is_kept_whole(engine: Unsure) -> None:
@@ -167,16 +166,6 @@ def test_a_model_without_calibration_rejects_the_options(echo: EchoGenerator, op
 def test_a_default_of_the_server_does_not_apply_to_models_without_calibration(echo: EchoGenerator) -> None:
     translation = _translate(echo, GOOD, limits=TranslationLimits(min_quality=0.9, on_low_quality="keep_source"))
     assert (translation.quality, translation.kept) == (None, ())
-
-
-@pytest.mark.parametrize(
-    ("options", "scores"), [({}, False), ({"return_quality": True}, True), ({"min_quality": 0.1}, True)]
-)
-def test_greedy_search_computes_probabilities_if_they_are_needed(
-    engine: Unsure, options: dict[str, object], scores: bool
-) -> None:
-    _translate(engine, GOOD, beam_size=1, **options)
-    assert engine.batches[0][0].params.options.return_scores == scores
 
 
 @pytest.mark.parametrize(("on_low_quality", "text"), [("flag", None), ("keep_source", BAD)])

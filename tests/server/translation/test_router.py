@@ -32,19 +32,6 @@ def router(tmp_path: Path) -> Router:
     return Router([_pipeline(tmp_path / "1", "en", "de"), _pipeline(tmp_path / "2", "de", "pt-BR")])
 
 
-@pytest.mark.parametrize(
-    ("tag", "language"),
-    [("en", "en"), ("EN", "en"), ("en-US", "en"), ("en_GB", "en"), ("pt", "pt-BR"), ("pt-PT", "pt-BR"), (" de ", "de")],
-)
-def test_a_tag_finds_its_language(tag: str, language: str) -> None:
-    assert match_language(tag, ["en", "de", "pt-BR"]) == language
-
-
-def test_an_exact_tag_goes_before_the_primary_language() -> None:
-    assert match_language("pt-PT", ["pt-BR", "pt-PT"]) == "pt-PT"
-    assert match_language("pt", ["pt-BR", "pt-PT"]) == "pt-BR"
-
-
 @pytest.mark.parametrize("tag", ["fr", "", "e", "french", "\ud800"])
 def test_other_tags_find_nothing(tag: str) -> None:
     assert match_language(tag, ["en", "de"]) is None

@@ -40,13 +40,6 @@ def test_a_folder_that_is_no_bundle_is_refused_with_the_reason(admin: TestClient
     assert [model["name"] for model in admin.get("/admin/models").json()["models"]] == ["echo-en-de"]
 
 
-def test_the_only_model_cannot_be_removed_and_an_unknown_one_is_not_found(admin: TestClient) -> None:
-    assert admin.delete("/admin/models/echo-en-de").status_code == 422
-    answer = admin.delete("/admin/models/other")
-    assert answer.status_code == 404
-    assert "the models are echo-en-de" in answer.json()["error"]["message"]
-
-
 def test_a_draining_server_changes_no_models(app: FastAPI, admin: TestClient) -> None:
     app.state.server.draining = True
     assert admin.post("/admin/models", json={"folder": "x"}).status_code == 503

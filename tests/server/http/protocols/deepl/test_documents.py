@@ -1,7 +1,6 @@
 """Documents in the DeepL-compatible protocol."""
 
 import asyncio
-import re
 import time
 from collections.abc import Iterator
 
@@ -33,22 +32,6 @@ def _status(client: TestClient, handle: dict[str, str]) -> dict[str, object]:
         f"/v2/document/{handle['document_id']}", json={"document_key": handle["document_key"]}
     ).json()
     return answer
-
-
-def test_a_document_is_translated_and_fetched_once(client: TestClient) -> None:
-    handle = _submit(client)
-    assert re.fullmatch("[0-9A-F]{32}", handle["document_id"])
-    assert re.fullmatch("[0-9A-F]{64}", handle["document_key"])
-    while (status := _status(client, handle))["status"] in ("queued", "translating"):
-        time.sleep(0.005)
-    assert status["status"] == "done"
-    assert status["seconds_remaining"] == 0
-    num_characters = status["billed_characters"]
-    address = f"/v2/document/{handle['document_id']}/result"
-    result = client.post(address, data={"document_key": handle["document_key"]})
-    assert result.content == TEXT
-    assert client.get("/v2/usage").json()["character_count"] == num_characters
-    assert client.post(address, json={"document_key": handle["document_key"]}).status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from starlette.testclient import TestClient
 
 from server.http.app import create_app
 from server.operations.settings import Settings
-from tests.fakes.echo import EchoFor, EchoGenerator
+from tests.fakes.echo import EchoGenerator
 from tests.server.documents.office import word_document
-from tests.server.http.protocols.native.test_texts import EVEN
 
 LETTER = b"Good morning.\n\nWhere is the dog?\n"
 SENTENCE = "Where is the railway station? "
@@ -215,39 +214,8 @@ def test_options_of_captions_are_for_subtitles(client: TestClient) -> None:
     assert "`join_captions` is for .srt, .vtt, .ass, .ssa, .sub files only" in refused.json()["error"]["message"]
 
 
-@pytest.fixture(scope="module")
-def calibrated(echo_for: EchoFor) -> Iterator[TestClient]:
-    engine = echo_for("en", "de")
-    config = engine.bundle.config.model_copy(update={"quality": {"en-de": EVEN}})
-    generator = type(engine)(type(engine.bundle)(engine.bundle.path, config))
-    with TestClient(create_app(Settings(max_client_documents=100), [generator])) as client:
-        yield client
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "status"),
-    [
-        ("source", "en" + "-x" * 32, 422),
-        ("beam_size", "0", 422),
-        ("length_penalty", "-10.1", 422),
-        ("length_penalty", "nan", 422),
-        ("min_quality", "-0.01", 422),
-        ("repair", "x", 422),
-        ("format", "x" * 17, 422),
-        ("columns", "x" * 4001, 422),
-    ],
-)
-def test_fields_of_a_document_have_limits(calibrated: TestClient, name: str, value: str, status: int) -> None:
-    form = {"source": "en", "target": "de"} | {name: value}
-    answer = calibrated.post("/v1/documents", files={"file": ("a.txt", b"Tea.")}, data=form)
-    assert answer.status_code == status, answer.text
-    if status == 202:
-        assert calibrated.delete(answer.headers["location"]).status_code == 204
-
-
 @pytest.mark.parametrize(("name", "result"), [("a.b.txt", "a.b.de.txt"), ("a.txt", "a.de.txt"), ("a", "a")])
-def test_the_name_of_the_translation_has_the_language(calibrated: TestClient, name: str, result: str) -> None:
+def test_the_name_of_the_translation_has_the_language(client: TestClient, name: str, result: str) -> None:
     form = {"source": "en", "target": "de", "format": "txt"}
-    answer = calibrated.post("/v1/documents", files={"file": (name, b"Tea.")}, data=form)
+    answer = client.post("/v1/documents", files={"file": (name, b"Tea.")}, data=form)
     assert answer.json()["name"] == result
-    calibrated.delete(answer.headers["location"])
