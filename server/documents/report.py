@@ -26,7 +26,7 @@ class DocumentReport:
 
     def add(self, result: TranslationResult) -> None:
         """Add the translations of a block."""
-        self.kept.update(result.kept_sentences)
+        self.kept.update([sentence.reason for sentence in result.kept_sentences])
         self.repaired += result.outcomes.get("repaired", 0)
         self.incomplete += result.outcomes.get("incomplete", 0)
         self.numbers_differ += result.outcomes.get("numbers_differ", 0)

@@ -224,10 +224,10 @@ class Metrics:
         self._tokenize_seconds.observe(phases.tokenize_seconds)
         if result.num_splits:
             self._splits.inc(result.num_splits)
-        for (kind, means), number in result.kept_spans.items():
-            self._protected_spans.labels(kind, means).inc(number)
-        for reason, number in result.kept_sentences.items():
-            self._kept_sentences.labels(reason).inc(number)
+        for span in result.kept_spans:
+            self._protected_spans.labels(span.kind, span.means).inc()
+        for sentence in result.kept_sentences:
+            self._kept_sentences.labels(sentence.reason).inc()
         for outcome, number in result.outcomes.items():
             self._outcomes.labels(outcome).inc(number)
         if num_low_quality := result.num_low_quality:

@@ -82,10 +82,10 @@ def compare(source: str, translation: str, source_language: str, target_language
     """
     sources, targets = _TOKEN.findall(source), _TOKEN.findall(translation)
     if sources == targets or sorted(map(_plain, sources)) == sorted(map(_plain, targets)):
-        return NumberCheck()
+        return NO_NUMBERS
     source_locale, target_locale = locale_of(source_language), locale_of(target_language)
     if source_locale is None or target_locale is None or max(len(sources), len(targets)) > _MAX_NUMBERS:
-        return NumberCheck()
+        return NO_NUMBERS
     old, new = _Numbers(source, source_locale.language), _Numbers(translation, target_locale.language)
     return NumberCheck(
         _unique(old.lacking_in(new)), _unique([*new.lacking_in(old, are_invented=True), *new.repeated_beyond(old)])

@@ -159,6 +159,8 @@ _PATTERNS: Sequence[tuple[SpanKind, str | re.Pattern[str], str | tuple[str, ...]
             rf"|/(?:{_NAME}|[/.](?={_NAME}))*+)",
         ),
     ),
+    # {\an8} {\pos(10,20)}: tags of subtitles, which touch their words
+    (SpanKind.PLACEHOLDER, "{\\", r"\{(?:\\[1-4]?[A-Za-z]++[^\\{}\n]*+)++\}"),
     # \d+ \frac{1}{2} \(x\) [a-z]+ (?:a|b) $x^2$ \u00e9: regular expressions, formulas, escapes
     (
         SpanKind.CODE,

@@ -15,9 +15,8 @@ from server.interface.decoding_options import NO_OPTIONS, DecodingOptions
 from server.interface.request import FinishReason
 from server.text.formality import Formality
 from server.text.glossary import Glossary
-from server.text.protection.masked_sentence import KeptSpan, Strategy
+from server.text.protection.masked_sentence import KeptSpan
 from server.text.readers.pieces import NO_MARKUP_OPTIONS, MarkupOptions
-from server.text.spans import SpanKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,14 +316,14 @@ class TranslationResult:
     outcomes: Mapping[Outcome, int] = field(default_factory=dict)
 
     @property
-    def kept_spans(self) -> Mapping[tuple[SpanKind, Strategy], int]:
-        """The number of spans of each kind that survived by each means."""
-        return Counter([(span.kind, span.means) for each in self.translations for span in each.protected])
+    def kept_spans(self) -> list[KeptSpan]:
+        """The spans of all translations."""
+        return [span for each in self.translations for span in each.protected]
 
     @property
-    def kept_sentences(self) -> Mapping[KeepReason, int]:
-        """The number of texts and sentences that were kept for each reason."""
-        return Counter([kept.reason for each in self.translations for kept in each.kept])
+    def kept_sentences(self) -> list[KeptSentence]:
+        """The texts and sentences of all translations that were kept."""
+        return [kept for each in self.translations for kept in each.kept]
 
     @property
     def num_low_quality(self) -> int:

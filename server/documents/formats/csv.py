@@ -118,12 +118,22 @@ _USUAL_NAMES = frozenset(
 )  # fmt: skip
 
 
+# Names of columns in which a word alone is a name for programs.
+_KEY_NAMES = frozenset(("code", "guid", "id", "identifier", "key", "locale", "slug", "uuid"))
+
+
 @dataclass(frozen=True, slots=True)
 class Heading:
     """First row of a table."""
 
     names: tuple[str, ...]
     is_heading: bool
+
+    @property
+    def key_columns(self) -> frozenset[int]:
+        """The indexes of columns whose words are names for programs."""
+        names = self.names if self.is_heading else ()
+        return frozenset(index for index, name in enumerate(names) if name.strip().lower() in _KEY_NAMES)
 
     def chosen(self, columns: Sequence[str]) -> frozenset[int]:
         """Return the indexes of columns given by name, without regard to case, or by number from 1.
@@ -226,7 +236,8 @@ def rewrite(
     heading = read_heading([_content(cell) for cell in row] for row in _rows(text, delimiter))
     chosen = heading.chosen(columns) if columns else None
     num_heading_cells = len(heading.names) if columns or heading.is_heading else 0
-    cells = _CELLS.bounded(_text_cells(text, delimiter, num_heading_cells, chosen), len(text), "cells with a text")
+    found_cells = _text_cells(text, delimiter, num_heading_cells, chosen, heading.key_columns)
+    cells = _CELLS.bounded(found_cells, len(text), "cells with a text")
     is_held = limits.holds(len(text))
     written: list[str] = []
     position = 0
@@ -243,18 +254,22 @@ def rewrite(
 
 
 def _text_cells(
-    text: str, delimiter: str, num_heading_cells: int, chosen: frozenset[int] | None
+    text: str, delimiter: str, num_heading_cells: int, chosen: frozenset[int] | None, keys: frozenset[int]
 ) -> Iterator[_TextCell]:
-    """Yield the cells with a text behind the heading, of all columns or of the `chosen` ones."""
+    """Yield the cells with a text behind the heading, of all columns or of the `chosen` ones.
+
+    Without `chosen`, a word alone in one of the columns `keys` is no text.
+    """
     column = 0
     for number, cell in enumerate(_cells(text, delimiter)):
         its_column = column
-        if chosen is not None:
+        if chosen is not None or keys:
             column = column + 1 if delimiter and cell[0].endswith(delimiter) else 0
         if number < num_heading_cells or (chosen is not None and its_column not in chosen):
             continue
         content = _content(cell)
-        if _is_text(content):
+        is_key = chosen is None and its_column in keys and len(content.split()) == 1
+        if not is_key and _is_text(content):
             is_quoted = cell["quoted"] is not None
             yield _TextCell(content, *cell.span("quoted" if is_quoted else "rest"), is_quoted)
 

@@ -15,6 +15,8 @@ from server.interface.errors import InvalidDocument
 
 # Possessive, so that every character is read once. In a well-formed document every quote begins or ends a string.
 _TOKEN = regex.compile(r'"(?:[^"\\]++|\\.)*+"(?P<key>\s*+:)?+|[{}]')
+# Of a character that JSON could contain as it is; not a quotation mark, a backslash or half of an emoji.
+_ESCAPE = regex.compile(r"(?<!\\)(?:\\\\)*+\K\\u(?!0022|005[cC]|00[01]|[dD][89a-fA-F])([0-9a-fA-F]{4})")
 
 
 def _check(text: str) -> None:
@@ -29,11 +31,13 @@ def _check(text: str) -> None:
 def _values(text: str) -> Iterator[TextValue]:
     if text and not text.isspace():
         _check(text)
-    # The file's own way to write letters outside ASCII.
+    # The file's own way to write letters outside ASCII, and signs such as `<`, which would be tags in a page.
     is_ascii = text.isascii() and "\\u" in text
 
+    escapes = {int(escape[1], 16): escape[0] for escape in _ESCAPE.finditer(text)}
+
     def write(value: str) -> str:
-        return json.dumps(value, ensure_ascii=is_ascii)
+        return json.dumps(value, ensure_ascii=is_ascii).translate(escapes)
 
     def write_with_slashes(value: str) -> str:  # in a script of a page, `</script>` would end it
         return write(value).replace("/", "\\/")

@@ -10,6 +10,7 @@ from typing import BinaryIO, Literal
 import regex
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import normalizeReference
+from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
@@ -33,6 +34,10 @@ _RULES = (
 # Of a file, some 600 bytes and 20 us each; a paragraph has 3, an item of a list 5. Change logs have one item in 70
 # characters.
 _BLOCK_TOKENS, _MAX_BLOCK_TOKENS = Density(40_000, 30), 100_000
+
+# Of quotations one within another; a list takes two. The parser passes over what is deeper, and needs some frames of
+# Python for each.
+_MAX_LEVELS = 96
 
 # Common extensions of CommonMark that are not text: markers at the beginning of a line (definitions, footnotes, notes),
 # boxes of tasks, formulas, attributes at the end of a heading, imports of MDX. A note may have a title.
@@ -68,7 +73,7 @@ Rule = Callable[[StateInline, bool], bool]
 
 def new_parser() -> MarkdownIt:
     """Return a parser for blocks whose `inline` records the position of each token."""
-    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    parser = MarkdownIt("commonmark", {"maxNesting": _MAX_LEVELS + 2}).enable(["table", "strikethrough"])
     # These join texts, and would lose escapes and entities.
     parser.disable(["inline", "text_join", "fragments_join"])
     rules = {rule.name: rule.fn for rule in parser.inline.ruler.__rules__}
@@ -77,6 +82,7 @@ def new_parser() -> MarkdownIt:
     parser.inline.ruler.before("text", "beyond", _beyond)
     parser.inline.ruler.after("link", "unresolved", partial(_in_parts, _UNRESOLVED))
     parser.core.ruler.before("block", "limit", _limit_tokens)
+    parser.block.ruler.before("table", "limit", _limit_levels)
     return parser
 
 
@@ -100,6 +106,17 @@ class _BoundedTokens(list[Token]):
 
 def _limit_tokens(state: StateCore) -> None:
     state.tokens = _BoundedTokens(len(state.src))
+
+
+def _limit_levels(state: StateBlock, first_line: int, end_line: int, silent: bool) -> bool:
+    """Raise `DocumentTooComplex` for a block that is nested too deep, in front of all rules, and match none."""
+    if state.level >= _MAX_LEVELS:
+        words = state.getLines(first_line, first_line + 1, state.blkIndent, False)
+        raise DocumentTooComplex(
+            f"quotations of a Markdown file may be nested {_MAX_LEVELS - 1} deep, and lists {_MAX_LEVELS // 2 - 1}. "
+            f"The line that begins with {words[:40]!r} has more"
+        )
+    return False
 
 
 def _beyond(state: StateInline, silent: bool) -> bool:

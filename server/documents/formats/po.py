@@ -4,7 +4,7 @@ import gettext
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import BinaryIO
 
 import polib
@@ -86,8 +86,9 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, languag
     """Rewrite the messages without a translation. All other characters stay.
 
     A form of a plural is made from the plural text, but the form of 1 from the singular if no other number has it, or
-    if both texts have the same directives. Forms that are missing are written. A translation that lost a directive is
-    not: programs would fail with it. A catalogue without a rule for plurals gets that of its language or of `language`.
+    if both texts have the same directives. Forms that are missing are written. A message of which a translation lost a
+    directive stays: programs would fail with it. A catalogue without a rule for plurals gets that of its language or of
+    `language`.
     """
     content = read_part(source, limits)
     declared = _CHARSET.search(content.decode("latin-1"))
@@ -103,19 +104,24 @@ def rewrite(source: BinaryIO, sink: BinaryIO | None, limits: FileLimits, languag
         forms = [each.form for entry in open_entries for each in entry.translations if each.form is not None]
         rule = replace(rule, num_forms=max([*forms, rule.num_forms - 1]) + 1)
     line_end = next((end for end in ("\r\n", "\n", "\r") if end in text), "\n")
-    gaps = [gap for entry in open_entries for gap in _gaps(entry, rule, line_end)]
+    gaps = [tuple(_gaps(entry, rule, line_end)) for entry in open_entries]
     if header is not None:
         changes += [change for entry in open_entries for change in _surplus(entry, rule)]
-    translations = yield AllFragments((gap.text,) for gap in gaps)
+    translations = yield AllFragments((gap.text,) for gap in chain.from_iterable(gaps))
     num_refused = 0
-    for gap, translation in zip(gaps, translations, strict=True):
-        written = _with_directives(gap, "".join(map(str, translation)))
-        if written is None:
-            num_refused += translation != (gap.text,)
+    found = iter(translations)
+    for of_message in gaps:
+        theirs = [*islice(found, len(of_message))]
+        written = [_with_directives(gap, "".join(map(str, each))) for gap, each in zip(of_message, theirs, strict=True)]
+        if None in written:  # a plural has all of its forms or none
+            num_refused += sum(each != (gap.text,) for gap, each in zip(of_message, theirs, strict=True))
         else:
-            changes.append((gap.begin, gap.end, gap.keyword + _quoted(written, line_end)))
+            changes += [
+                (gap.begin, gap.end, gap.keyword + _quoted(str(each), line_end))
+                for gap, each in zip(of_message, written, strict=True)
+            ]
     if sink is not None:
-        sink.write(_encoded(_changed(text, changes), known) if gaps and changes else content)
+        sink.write(_encoded(_changed(text, changes), known) if any(gaps) and changes else content)
     return DocumentCounts(num_translated=-num_refused)
 
 

@@ -13,8 +13,8 @@ _TIME = r"(?:[0-9]++:)?[0-9]++:[0-9]++[.,][0-9]++"
 _TIMES = re.compile(rf"\s*+({_TIME})\s*+-->\s*+({_TIME})(\s.*+|\Z)")
 _NUMBER = re.compile(r"\s*+[0-9]++\s*+")
 # Tags of https://www.w3.org/TR/webvtt1/#webvtt-cue-text-tokenizer, which players ignore if they do not have them, such
-# as <font> from SubRip; and times inside a cue.
-_TAG = re.compile(r"(</?[A-Za-z][A-Za-z0-9]*(?:[. \t][^<>\n]*)?/?>|</>|<[0-9][0-9:.]*>)")
+# as <font> from SubRip; times inside a cue; the positions of SubStation Alpha that converters of SubRip leave: {\an8}.
+_TAG = re.compile(r"(</?[A-Za-z][A-Za-z0-9]*(?:[. \t][^<>\n]*)?/?>|</>|<[0-9][0-9:.]*>|\{\\[^{}\n]*\})")
 _MARKUP = CueMarkup(_TAG, html.unescape, partial(html.escape, quote=False))
 _SIGNATURE = "WEBVTT"
 

@@ -42,7 +42,8 @@ _MAY_BREAK = re.compile(r"[\\<|\t¶↵⏎]|\[/?[bB]|&#|%n|    ")
 _FENCE = regex.compile(r"[ \t]*(?:```|~~~)")
 # One line that begins with a word and has no sign of markup: most texts of most requests.
 _WORDS_ONLY = re.compile(
-    r"[^\W\d_](?!\)|[^\n]*%n)[^\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029|\\<`\[{*_~&¶↵⏎]*(?<![\s:#\u00a0\u202f\u3000])"
+    r"[^\W\d_](?!\)|[^\n]*(?:%n| {4}))"
+    r"[^\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029|\\<`\[{*_~&¶↵⏎]*(?<![\s:#\u00a0\u202f\u3000])"
 )
 _INLINE = regex.compile(
     r"(?P<image>!)?\[(?!/|\w++=)(?P<label>[^\[\]\n]+)\](?P<target>\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])"

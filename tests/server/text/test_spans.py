@@ -54,6 +54,7 @@ def test_each_notation_is_found_wherever_it_stands(span: str, frame: str) -> Non
             "{name} ${name} %{name} #{name} %name% %(name)s %s %NAME% $name [[name]] __name__ %L1 %%",
         ),
         (SpanKind.PLACEHOLDER, "%0:s %12:-5.2f %1% %|2$d|"),
+        (SpanKind.PLACEHOLDER, r"{\an8} {\i0} {\pos(10,20)} {\b1\1c&H00FF&}"),
         (SpanKind.ENTITY, "&lt;b&gt; &lt;/b&gt; &lt;br/&gt;"),
         (SpanKind.PLACEHOLDER, ":name :n :id @:key %1 $(date) {{name}} <name> </name> {n,plural,one{#}other{##}} %@"),
         (SpanKind.CODE, r"`x` ``x`` `a=b;` \alpha{x} \d+ [a-z]+ $x^2$ \u00e9"),
@@ -131,6 +132,10 @@ def test_a_word_that_a_hyphen_joins_to_a_span_is_not_part_of_it(span: str) -> No
 def test_the_other_half_of_a_compound_is_not_part_of_a_span() -> None:
     for word in ("@media-Regel", "#IoT-Gerät", "mp3-es", "::before-Element", "2.4.1-es", "v1.2-ben"):
         assert _found(f"a {word} b") == [word.partition("-")[0]]
+
+
+def test_tags_of_subtitles_end_where_words_begin() -> None:
+    assert _found(r"{\an8}see the {\i1}old{\i0} sea") == [r"{\an8}", r"{\i1}", r"{\i0}"]
 
 
 def test_spans_that_touch_are_all_found() -> None:

@@ -10,6 +10,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from server.documents.formats.options import FormatOptions
+from server.documents.formats.registry import format_of
 from server.documents.jobs import DocumentJob, JobStatus
 from server.documents.text_translation import DetectedBlocks, document_translation
 from server.http.protocols.deepl.fields import (
@@ -52,7 +53,7 @@ class DocumentFields(BaseModel):
     target_lang: str
     source_lang: str | None = None
     filename: str | None = Field(None, description="file name with the right extension")
-    output_format: str | None = Field(None, description="the format of the document; no other is supported")
+    output_format: str | None = Field(None, description="the format of the translation; no other is supported")
     formality: str | None = None
     glossary_id: str | None = None
     translation_memory_id: str | None = None
@@ -82,15 +83,17 @@ async def submit(request: Request) -> Response:
     source, target = source_tag(sent, model_router), _target(sent, server)
     formality = formality_of(sent, target)
     name = sent.text("filename") or file.filename or ""
-    if (wanted := sent.text("output_format")) and not name.lower().endswith(f".{wanted.lower().lstrip('.')}"):
-        raise InvalidRequest("output_format not supported.")
     glossary = await glossary_of(sent, server, source, target)
     memory = await memory_of(request, sent)
     options = TranslationRequest((), "", "", glossary=glossary, formality=formality, memory=memory)
     blocks = DetectedBlocks()
     translate = document_translation(service, options, source or AUTO, target, server.metrics.translated, blocks)
     translate = replace(translate, finish=partial(_check_source_language, blocks))
+    wanted = (sent.text("output_format") or "").lower().removeprefix(".")
     try:
+        # A client of a translated PDF asks for the Word document that it is.
+        if not format_of(name).result_name(name).lower().endswith(wanted and f".{wanted}"):
+            raise InvalidRequest("output_format not supported.")
         job = await server.documents.submit(
             name, file.file, charged(request, translate), FormatOptions(language=target)
         )

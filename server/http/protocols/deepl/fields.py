@@ -26,7 +26,7 @@ from server.text.formality import Formality, formality_languages, has_formality
 from server.text.glossary import Glossary
 from server.text.language_tags import match_language, means_detection
 from server.translation.execution import run_on_glossary_thread
-from server.translation.glossaries import GlossaryInfo, MultilingualGlossaries
+from server.translation.glossaries import DictionaryInfo
 from server.translation.router import Router
 
 Word = TypeVar("Word", bound=str)
@@ -155,15 +155,14 @@ async def glossary_of(sent: Parameters, server: ServerState, source: str | None,
     if source is None:
         raise InvalidRequest("Use of a glossary requires the source_lang parameter to be specified.")
     store, entries = server.stored_glossaries(), dict[str, str | Sequence[str]]()
-    glossaries = MultilingualGlossaries(store)
     for name in dict.fromkeys(names):
         try:
-            info = await asyncio.to_thread(glossaries.info, name)
+            info = await asyncio.to_thread(store.info, name)
             found = [each for each in info.dictionaries if _is_for(each, source, target)]
             if not found:
                 pairs = ", ".join(f"{each.source} to {each.target}" for each in info.dictionaries)
                 raise InvalidRequest(f"The glossary is from {pairs}; it cannot be used from {source} to {target}.")
-            glossary = await asyncio.to_thread(store.glossary, found[0].id)
+            glossary = await asyncio.to_thread(store.dictionary, found[0].id)
         except NotFound as error:
             raise InvalidRequest("Invalid or missing glossary id.") from error
         if len(names) == 1:
@@ -181,7 +180,7 @@ async def memory_of(request: Request, sent: Parameters) -> Lookup | None:
     return await named_memory(request, sent.text("translation_memory_id"), threshold)
 
 
-def _is_for(dictionary: GlossaryInfo, source: str, target: str) -> bool:
+def _is_for(dictionary: DictionaryInfo, source: str, target: str) -> bool:
     return bool(match_language(dictionary.source, [source]) and match_language(dictionary.target, [target]))
 
 

@@ -5,6 +5,7 @@ import csv
 import io
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse, Response
@@ -19,13 +20,7 @@ from server.interface.errors import InvalidRequest
 from server.text.glossary import Glossary
 from server.text.unicode_text import replace_lone_surrogates
 from server.translation.execution import run_on_glossary_thread
-from server.translation.glossaries import (
-    MAX_DICTIONARIES,
-    GlossaryInfo,
-    MultilingualGlossaries,
-    MultilingualInfo,
-    Pair,
-)
+from server.translation.glossaries import MAX_DICTIONARIES, DictionaryInfo, GlossaryInfo, GlossaryStore, Pair
 from server.translation.router import Router
 
 router = APIRouter(tags=["DeepL-compatible"])
@@ -121,19 +116,19 @@ def _lines(glossary: Glossary) -> str:
     return "\n".join(f"{term}\t{translation}" for term, translation in glossary.entries.items())
 
 
-def _of_pair(info: GlossaryInfo) -> dict[str, object]:
+def _of_pair(info: DictionaryInfo) -> dict[str, object]:
     return {"source_lang": info.source, "target_lang": info.target, "entry_count": info.num_entries}
 
 
-def _named(info: GlossaryInfo | MultilingualInfo) -> dict[str, object]:
+def _named(info: GlossaryInfo) -> dict[str, object]:
     return {"glossary_id": info.id, "name": info.name, "creation_time": info.created}
 
 
 def _single(info: GlossaryInfo) -> dict[str, object]:
-    return {**_named(info), "ready": True, **_of_pair(info)}
+    return {**_named(info), "ready": True, **_of_pair(info.only)}
 
 
-def _several(info: MultilingualInfo) -> dict[str, object]:
+def _several(info: GlossaryInfo) -> dict[str, object]:
     return {**_named(info), "dictionaries": list(map(_of_pair, info.dictionaries))}
 
 
@@ -164,9 +159,8 @@ async def create(request: Request) -> Response:
     """Store a glossary."""
     body = await _body(request)
     name = _text(body, "name")
-    pair, found = await _dictionary(request, body, takes_others=False)
-    create_glossary = server_state(request).stored_glossaries().create
-    return json_response(_single(await run_on_glossary_thread(create_glossary, name, *pair, found[pair])), 201)
+    _, found = await _dictionary(request, body, takes_others=False)
+    return json_response(_single(await run_on_glossary_thread(_glossaries(request).create, name, found)), 201)
 
 
 @router.get(
@@ -174,8 +168,9 @@ async def create(request: Request) -> Response:
     responses={**answers("Glossaries", {"glossaries": [_GLOSSARY]}), **DEEPL.responses(503)},
 )
 def all_glossaries(request: Request) -> Response:
-    """Return all glossaries without their entries, oldest first."""
-    return json_response({"glossaries": list(map(_single, server_state(request).stored_glossaries().all()))})
+    """Return all glossaries with one dictionary, without their entries, oldest first."""
+    found = [info for info in _glossaries(request).all() if len(info.dictionaries) == 1]
+    return json_response({"glossaries": list(map(_single, found))})
 
 
 @router.get(
@@ -184,7 +179,7 @@ def all_glossaries(request: Request) -> Response:
 )
 def one(request: Request, glossary_id: str) -> Response:
     """Return one glossary without its entries."""
-    return json_response(_single(server_state(request).stored_glossaries().info(glossary_id)))
+    return json_response(_single(_glossaries(request).info(glossary_id)))
 
 
 @router.get(
@@ -193,14 +188,15 @@ def one(request: Request, glossary_id: str) -> Response:
 )
 def entries(request: Request, glossary_id: str) -> Response:
     """Return the entries, one term and its translation a line."""
-    lines = _lines(server_state(request).stored_glossaries().glossary(glossary_id))
+    store = _glossaries(request)
+    lines = _lines(store.dictionary(store.info(glossary_id).only.id))
     return PlainTextResponse(lines, media_type="text/tab-separated-values")
 
 
 @router.delete("/v2/glossaries/{glossary_id}", status_code=204, responses=DEEPL.responses(404, 503))
 def delete(request: Request, glossary_id: str) -> None:
     """Delete a glossary."""
-    server_state(request).stored_glossaries().delete(glossary_id)
+    _glossaries(request).delete(glossary_id)
 
 
 @router.post(
@@ -254,7 +250,9 @@ def one_multilingual(request: Request, glossary_id: str) -> Response:
 def multilingual_entries(request: Request, glossary_id: str, source_lang: str, target_lang: str) -> Response:
     """Return the entries of the dictionary from and to these languages."""
     pair = language_pair(source_lang, target_lang)
-    return json_response({"dictionaries": [_entries(pair, _lines(_glossaries(request).entries(glossary_id, pair)))]})
+    store = _glossaries(request)
+    lines = _lines(store.dictionary(store.info(glossary_id).dictionary(pair).id))
+    return json_response({"dictionaries": [_entries(pair, lines)]})
 
 
 @router.patch(
@@ -277,7 +275,7 @@ async def change(request: Request, glossary_id: str) -> Response:
         await asyncio.to_thread(glossaries.rename, glossary_id, replace_lone_surrogates(name))
     for _, found in added:
         for pair, its_entries in found.items():
-            await run_on_glossary_thread(glossaries.merge, glossary_id, pair, its_entries)
+            await run_on_glossary_thread(partial(glossaries.put, keeps=True), glossary_id, pair, its_entries)
     return json_response(_several(await asyncio.to_thread(glossaries.info, glossary_id)))
 
 
@@ -306,8 +304,8 @@ def delete_multilingual(request: Request, glossary_id: str) -> None:
     _glossaries(request).delete(glossary_id)
 
 
-def _glossaries(request: Request) -> MultilingualGlossaries:
-    return MultilingualGlossaries(server_state(request).stored_glossaries())
+def _glossaries(request: Request) -> GlossaryStore:
+    return server_state(request).stored_glossaries()
 
 
 async def _body(request: Request) -> dict[str, object]:

@@ -283,7 +283,7 @@ async def _glossary(body: TranslateBody, request: Request) -> tuple[Glossary | N
     if body.glossary_id is not None:
         store = server.stored_glossaries()
         info = await asyncio.to_thread(store.info, body.glossary_id)
-        return await asyncio.to_thread(store.glossary, body.glossary_id), info.source
+        return await asyncio.to_thread(store.dictionary, info.only.id), info.only.source
     return None, None
 
 
@@ -292,10 +292,9 @@ def _num_objects(asked: TranslationRequest, done: TranslationOutcome) -> int:
     result = done.result
     num_tokens = result.sentence_tokens.num_target_tokens if asked.options.wants_details else 0
     num_alternatives = max(asked.options.num_hypotheses, 1) * len(result.translations)
-    counts = (result.kept_spans, result.kept_sentences, result.outcomes)
     num_sentences = result.sentence_tokens.num_sentences if asked.options.return_quality else 0
-    num_named = sum(sum(each.values()) for each in counts) + result.num_low_quality + num_sentences
-    num_named += sum(len(each.memory) for each in result.translations)
+    num_named = len(result.kept_spans) + len(result.kept_sentences) + sum(result.outcomes.values())
+    num_named += result.num_low_quality + num_sentences + sum([len(each.memory) for each in result.translations])
     return num_alternatives + num_named + num_tokens
 
 

@@ -165,3 +165,12 @@ def test_a_heading_has_names_above_numbers_or_identifiers(rows: list[list[str]],
 def test_a_file_of_tabs_has_tabs_whatever_else_is_in_it() -> None:
     table = "a dog; here\ta cat\nb, c\td, e\n"
     assert translated(table.encode(), ".tsv", LOUD).decode() == table.upper()
+
+
+def test_words_of_a_column_of_keys_stay() -> None:
+    table = 'key,text\ngreeting,good day\n"farewell",bye\na long note,note\n'
+    loud = 'key,text\ngreeting,GOOD DAY\n"farewell",BYE\nA LONG NOTE,NOTE\n'
+    assert translated(table.encode(), ".csv", LOUD).decode() == loud
+    chosen = FormatOptions(columns=("key",))
+    assert translated(b"key,text\nhi,bye\n", ".csv", LOUD, options=chosen) == b"key,text\nHI,bye\n"
+    assert translated(b"key,text\nhi,bye\n", ".csv", LOUD) == b"key,text\nhi,BYE\n"

@@ -12,7 +12,7 @@ from server.documents.markup.text_values import is_text
 from server.documents.rewriting import Translate
 from server.interface.errors import InvalidDocument
 from server.text.readers.icu_messages import message_parts
-from tests.server.documents.documents import LOUD, SAME, read_soon, translated
+from tests.server.documents.documents import LOUD, LOUD_PLAIN, SAME, read_soon, translated
 
 JSON = """{
   "greeting" : "Good morning, {name}!",
@@ -84,6 +84,15 @@ def test_slashes_of_json_are_escaped_as_in_the_source() -> None:
     text = '{"a": "a <b>dog<\\/b>", "b": "cat/dog <i>x</i>"}'
     loud = '{"a": "A <B>DOG<\\/B>", "b": "CAT/DOG <I>X</I>"}'
     assert translated(text.encode(), ".json", LOUD).decode() == loud
+
+
+def test_signs_of_json_are_escaped_as_in_the_source() -> None:
+    text = (
+        r'{"a": "a \u003cb\u003E dog \u003c/b\u003E \u0026 \\u0027", '
+        r'"b": "\u201cé\u201d \u0022c\u005c\u0022 \ud83d\ude00"}'
+    )
+    loud = r'{"a": "A \u003cB\u003E DOG \u003c/B\u003E \u0026 \\U0027", "b": "\u201cÉ\u201d \"C\\\" 😀"}'
+    assert translated(text.encode(), ".json", LOUD_PLAIN).decode() == loud
 
 
 def test_values_of_yaml_are_translated_and_comments_anchors_and_quotes_stay() -> None:

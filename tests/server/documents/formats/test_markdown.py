@@ -1,11 +1,12 @@
 """Parts of Markdown files that are no text: data at the top and boxes of tasks; and line ends, of pages too."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from server.documents.rewriting import Translate
+from server.interface.errors import DocumentTooComplex
 from tests.server.documents.documents import LOUD, SAME, translated
 
 
@@ -34,6 +35,24 @@ def test_boxes_of_tasks_stay() -> None:
     assert translated(text.encode(), ".md", SAME).decode() == text
     expected = "- [ ] A B\n- [x] [C](x)\n- [X]\tD\n- [X](x) E [ ] F\n"
     assert translated(text.encode(), ".md", LOUD).decode() == expected
+
+
+def _quotation(num_levels: int) -> str:
+    return "> " * num_levels + "a b\n"
+
+
+def _list(num_levels: int) -> str:
+    return "".join(f"{'  ' * level}- a b\n" for level in range(num_levels))
+
+
+@pytest.mark.parametrize(("nested", "most"), [(_quotation, 95), (_list, 47)])
+def test_deep_quotations_and_lists_are_translated_and_deeper_ones_rejected(
+    nested: Callable[[int], str], most: int
+) -> None:
+    text = nested(most)
+    assert translated(text.encode(), ".md", LOUD).decode() == text.upper()
+    with pytest.raises(DocumentTooComplex, match=r"quotations .* 95 deep, and lists 47. .* 'a b'|'- a b'"):
+        translated(nested(most + 1).encode(), ".md", LOUD)
 
 
 @pytest.mark.parametrize("text", ["a b\rc d\r", "a b\r\nc d\n\n# e f\n", "a\0b c\n"])

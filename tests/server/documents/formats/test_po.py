@@ -218,6 +218,21 @@ def test_every_number_of_every_language_has_a_form_with_the_number(
         _check(filled, tmp_path)
 
 
+@pytest.mark.parametrize("lost", ["%d boats", "one boat of %s"])
+@pytest.mark.parametrize("num_written", [1, 3])
+def test_a_plural_of_which_a_form_lost_a_directive_gets_no_form(lost: str, num_written: int, tmp_path: Path) -> None:
+    async def lossy(texts: Sequence[str]) -> list[str]:
+        return [text.partition("%")[0] + "lost" if text == lost else text.replace("boat", "BOAT") for text in texts]
+
+    head = f'{HEADER}"Plural-Forms: nplurals=3; plural=n==1 ? 0 : n<5 ? 1 : 2;\\n"\n\n'
+    forms = "".join(f'msgstr[{form}] ""\n' for form in range(num_written))
+    other = '#, c-format\nmsgid "one boat of %s"\nmsgid_plural "all boats of %s"\n'
+    filled = translated(f"{head}{PLURAL % 'one boat'}{forms}\n{other}{forms}".encode(), ".po", Translate(lossy))
+    whole = [[*filter(None, entry.msgstr_plural.values())] for entry in polib.pofile(filled.decode())]
+    assert sorted(map(len, whole)) == [0, 3]
+    _check(filled, tmp_path)
+
+
 @pytest.mark.parametrize("language", ["de", "pt-BR", "ar", "no-such-language"])
 @pytest.mark.parametrize(
     "stated", ["", '"Language: \\n"\n', '"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\\n"\n']

@@ -54,6 +54,7 @@ UNKNOWN = UnknownCharacters(map(chr, range(0x3000)))
         ("the fox&dog and my_tea", "the fox&dog and my_tea"),
         (", the dog and tea\n) the fox", "the dog and tea|the fox"),
         ("the dog    tea\n       4711    the fox", "the dog|tea|the fox"),
+        ("the dog:     tea", "the dog:|tea"),
         ("Where is {n, plural,\r\n\tone {the dog}\r\n\tother {# tea\r\nthe fox}\r\n}", "Where is|the dog|tea|the fox"),
         ("a) the dog\nb) the fox", "the dog|the fox"),
         ("the dog\n: the fox\n:   tea", "the dog|the fox|tea"),

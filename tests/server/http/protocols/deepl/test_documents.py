@@ -73,6 +73,26 @@ def test_what_is_not_done_cannot_be_fetched(client: TestClient, echo: EchoGenera
 
 
 @pytest.mark.parametrize(
+    ("name", "output_format", "is_supported"),
+    [
+        ("a.txt", "txt", True),
+        ("a.txt", ".TXT", True),
+        ("a.txt", "docx", False),
+        ("a.txt", "t", False),
+        ("a.pdf", "docx", True),
+        ("a.pdf", "pdf", False),
+    ],
+)
+def test_the_format_of_the_translation_may_be_named(
+    client: TestClient, name: str, output_format: str, is_supported: bool
+) -> None:
+    data = {"target_lang": "DE", "output_format": output_format}
+    answer = client.post("/v2/document", files={"file": (name, TEXT)}, data=data)
+    assert answer.status_code == (200 if is_supported else 400), answer.text
+    assert is_supported or answer.json() == {"message": "output_format not supported."}
+
+
+@pytest.mark.parametrize(
     ("name", "content", "fields", "message"),
     [
         ("a.exe", TEXT, {}, "Invalid file data."),

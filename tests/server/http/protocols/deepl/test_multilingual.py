@@ -47,7 +47,7 @@ def test_a_glossary_is_created_read_and_listed(client: TestClient) -> None:
     assert found["creation_time"].startswith("20")
     assert _entries(client, glossary_id) == 'tea\ta "tea"'
     assert found in client.get(PATH).json()["glossaries"]
-    assert client.get("/v2/glossaries").json()["glossaries"] == []
+    assert [each["glossary_id"] for each in client.get("/v2/glossaries").json()["glossaries"]] == [glossary_id]
 
 
 def test_a_dictionary_is_merged_replaced_and_the_glossary_renamed(client: TestClient) -> None:
@@ -148,6 +148,15 @@ def test_fields_without_effect_are_named_in_a_header(
 def both_ways(echo_for: EchoFor) -> Iterator[TestClient]:
     with TestClient(create_app(Settings(), [echo_for("en", "de"), echo_for("de", "en")])) as client:
         yield client
+
+
+def test_the_older_routes_know_glossaries_with_one_dictionary(both_ways: TestClient) -> None:
+    glossary_id = _created(both_ways)
+    assert both_ways.get(f"/v2/glossaries/{glossary_id}").json()["entry_count"] == 1
+    other = _dictionary("Tee\ttea") | {"source_lang": "de", "target_lang": "en"}
+    assert both_ways.put(f"{PATH}/{glossary_id}/dictionaries", json=other).status_code == 200
+    assert both_ways.get("/v2/glossaries").json()["glossaries"] == []
+    assert both_ways.get(f"/v2/glossaries/{glossary_id}").status_code == 404
 
 
 def _counts(client: TestClient, glossary_id: str) -> dict[str, int]:
