@@ -97,13 +97,6 @@ def test_contradicting_options_are_reported_in_one_line() -> None:
     assert result.stderr.startswith("kvasir: `temperature` cannot be combined with a beam_size of 4")
 
 
-def test_standard_input_goes_to_standard_output() -> None:
-    result = _run("translate", text="Good morning.\n")
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith("Guten")
-    assert result.stdout.count("\n") == 1
-
-
 def test_a_reader_that_stops_reading_is_no_error() -> None:
     command = [sys.executable, "-m", "kvasir", "translate", "--model", str(DEFAULT_MODEL)]
     with subprocess.Popen(

@@ -1,22 +1,16 @@
 """Hostile texts: the time to read a text grows with its length, not with its square."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from server.text.readers.html import read_html
 from server.text.readers.pieces import NO_MARKUP_OPTIONS, to_document
 from server.text.readers.plain_text import read_text
-from server.text.readers.units import ProtectedSpan, Unit
 from server.text.readers.xml import read_xml
 from server.text.spans import find_spans
 from server.text.unknown_characters import UnknownCharacters
-from server.translation.types import TranslationRequest
-from tests.fakes.echo import make_bundle
 from tests.linear_time import assert_linear_time
-from tests.server.text.identity import LETTERS, Identity
 
 UNKNOWN = UnknownCharacters(map(chr, range(0x250)))
 _LENGTH = 8_000
@@ -63,23 +57,3 @@ def test_xml_is_read_in_time_that_grows_with_its_length(part: str) -> None:
         return part * (size // len(part))
 
     assert_linear_time(read, lambda text: to_document(read_xml(text, NO_MARKUP_OPTIONS), UNKNOWN), _LENGTH)
-
-
-class _Watched(tuple[ProtectedSpan, ...]):
-    """Counts how many of its members were iterated over."""
-
-    num_seen = 0
-
-    def __iter__(self) -> Iterator[ProtectedSpan]:
-        for each in super().__iter__():
-            type(self).num_seen += 1
-            yield each
-
-
-def test_sentences_do_not_iterate_over_all_protected_spans(tmp_path: Path) -> None:
-    reader = Identity(make_bundle(tmp_path, sentences=LETTERS)).pipeline._reader
-    [unit] = (part for part in read_text("The tea is hot. " * 100 + "%s " * 100, UNKNOWN) if isinstance(part, Unit))
-    watched = replace(unit, protected=_Watched(unit.protected))
-    sentences = reader._sentences(0, watched, TranslationRequest(("",), "en", "de"), is_whole=False)
-    assert len(sentences) > 100
-    assert _Watched.num_seen <= 100
