@@ -52,7 +52,7 @@ def test_a_model_that_copies_everything_sees_spans_as_they_are(sentences: list[s
     assert len(large_engine.read) < len(engine.read) * 0.6 < 1000
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.sampled_from("XZQ[{(14|@/:`"))
 def test_what_a_model_garbles_is_in_no_mask_and_in_no_copied_kind(garbled: str) -> None:
     copying = _measured(RuleEngine(byte_bundle(), lambda text: text.replace(garbled, "")))
