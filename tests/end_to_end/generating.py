@@ -28,7 +28,7 @@ SETTINGS: dict[str, object] = {
     "max_length": 11,
 }
 TASK = {"prefix": "summarize: ", "num_beams": 2, "max_length": 8, "early_stopping": True}
-FAMILIES = ("bart", "t5")  # one with post-norm and learned positions, one with pre-norm and relative positions
+FAMILIES = ("bart", "pegasus", "t5")
 _VOCAB, _D_MODEL, _HEADS, _LAYERS, _WIDTH, _POSITIONS = 262, 20, 4, 2, 36, 48
 _NAMES = {
     "words.": "encoder.embedding.",

@@ -12,11 +12,11 @@ from server.interface.decoding_options import DecodingOptions
 from server.interface.request import SentenceParams
 from server.text.tokenizers.registry import open_tokenizer
 from server.translation.engine_requests import first_token
-from tests.model.families.family_checkpoints import SENTENCES, write_family
+from tests.model.families.family_checkpoints import FAMILIES, SENTENCES, write_family
 
 NUM_NEW_TOKENS = 12
-# The trained M2M100, and BART and T5 as models that generate, have texts in other files here.
-DIFFERENT = ("mbart", "madlad")
+# The others have the architecture and the kind of tokenizer of one of these.
+DIFFERENT = [family for family in FAMILIES if family not in ("bart", "pegasus", "mbart50", "nllb")]
 
 
 @pytest.mark.parametrize("family", DIFFERENT)
