@@ -15,7 +15,7 @@ from bundle.loading import load_bundle
 from bundle.manifest import Repair
 from kvasir_commands import app
 from library.card import write_section
-from library.repairs import Decoder, repair_figures
+from library.repairs import Decoder, RepairFigures, repair_figures
 from server.interface.decoding_options import DecodingOptions
 from server.translation.limits import TranslationLimits
 from server.translation.pipeline import Pipeline
@@ -105,6 +105,22 @@ def test_a_repair_is_on_where_it_gains_and_off_where_it_does_not(bundle: Path) -
             assert [each.repair for each in figures if each.is_gain and each.num_changed == 0] == []
     finally:
         decoder.close()
+
+
+@pytest.mark.parametrize(
+    ("figures", "is_gain"),
+    [
+        (RepairFigures("numbers", 900, 13, 5, 8, -1.7, 300, (280, 293), 0.01, 0.01), True),
+        (RepairFigures("numbers", 900, 40, 10, 30, -1.7, 300, (280, 293), 0.01, 0.01), False),
+        (RepairFigures("numbers", 900, 13, 9, 4, 1.7, 300, (280, 280), 0.01, 0.01), False),
+        (RepairFigures("parts", 900, 40, 30, 10, 1.7, 300, (280, 280), 0.04, 0.01), True),
+        (RepairFigures("parts", 900, 40, 30, 10, 1.7, 300, (280, 280), 0.15, 0.01), False),
+        (RepairFigures("parts", 900, 40, 30, 10, -0.1, 300, (280, 280), 0.04, 0.01), False),
+        (RepairFigures("parts", 900, 10, 6, 4, 1.7, 300, (280, 280), 0.04, 0.01), False),
+    ],
+)
+def test_a_repair_gains_by_what_it_is_for_and_at_a_bounded_cost(figures: RepairFigures, is_gain: bool) -> None:
+    assert figures.is_gain == is_gain
 
 
 @given(st.text(alphabet="ab#|\n ", max_size=40), st.text(alphabet="cd|\n ", max_size=20))
