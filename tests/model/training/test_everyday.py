@@ -7,7 +7,7 @@ from server.text.digits import compare
 ROOT = Path(__file__).resolve().parents[3]
 TRAINED, HELD_OUT = (
     [tuple(line.split("\t")) for line in path.read_text("utf-8").splitlines()]
-    for path in (ROOT / "model/training/everyday.en-de.tsv", ROOT / "benchmarks/quality/everyday.en-de.tsv")
+    for path in (ROOT / "model/training/sentences/everyday.en-de.tsv", ROOT / "benchmarks/quality/everyday.en-de.tsv")
 )
 
 
