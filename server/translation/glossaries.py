@@ -221,7 +221,6 @@ class GlossaryStore:
         # A stored term has one translation.
         rows = [(dictionary_id, place, *entry) for place, entry in enumerate(glossary.entries.items())]
         self._database.executemany("INSERT INTO entries VALUES (?, ?, ?, ?)", rows)
-        self._keep(dictionary_id, glossary, self._num_deletions)
 
     def _check_size(self) -> None:
         """Raise `InvalidRequest` if the store has more than its bytes; that undoes the transaction."""

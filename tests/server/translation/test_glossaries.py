@@ -97,6 +97,16 @@ def test_all_glossaries_together_have_a_limit_in_bytes(tmp_path: Path) -> None:
     other.close()
 
 
+def test_a_dictionary_that_is_refused_leaves_the_one_before() -> None:
+    store = GlossaryStore(None, max_bytes=100)
+    made = store.create("one", {EN_DE: {"a": "b"}})
+    with pytest.raises(InvalidRequest, match="would have 101 of 100 bytes"):
+        store.put(made.id, EN_DE, {"c": "d" * 100})
+    assert store.info(made.id) == made
+    assert dict(store.dictionary(made.only.id).entries) == {"a": "b"}
+    store.close()
+
+
 def test_a_locked_file_is_an_error_at_once(tmp_path: Path) -> None:
     path = tmp_path / "glossaries.sqlite"
     store = GlossaryStore(path)
