@@ -1,7 +1,10 @@
 """Numbers of a text and its translation: what counts as lost or invented, in all languages, scripts and notations."""
 
+import csv
 import random
+import re
 import unicodedata
+from importlib.resources import files
 
 import pytest
 from babel.localedata import locale_identifiers
@@ -241,3 +244,14 @@ def test_very_long_numbers_and_lists_are_not_judged() -> None:
 @given(st.text(max_size=30))
 def test_a_text_has_judged_numbers_if_it_has_a_digit(text: str) -> None:
     assert has_judged_numbers(text) == any(map(str.isdecimal, text))
+
+
+@pytest.mark.parametrize("name", ["number_words.tsv", "calendars.tsv", "units.tsv"])
+def test_a_table_has_a_head_and_sorted_rows_without_empty_cells(name: str) -> None:
+    with (files("server.text") / "data" / name).open(encoding="utf-8") as file:
+        head, *rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+    assert head[0] == "language"
+    assert all(len(row) == len(head) and all(cell.strip() for cell in row) for row in rows)
+    languages_of_rows = [row[0] for row in rows]
+    assert languages_of_rows == sorted(languages_of_rows)
+    assert all(re.fullmatch("[a-z]{2,3}", row[0]) for row in rows)

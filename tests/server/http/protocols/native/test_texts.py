@@ -225,3 +225,10 @@ def test_a_document_has_a_summary(calibrated: TestClient) -> None:
     wrong = calibrated.post("/v1/documents", files={"file": ("a.txt", b"Tea.")}, data={"min_quality": "2"})
     assert wrong.status_code == 422
     assert "min_quality" in wrong.text
+
+
+def test_the_quality_is_a_field_of_the_text_and_of_its_sentences(calibrated: TestClient) -> None:
+    answer = _calibrated_answer(calibrated, return_quality=True)
+    assert answer["quality"] == 0.5
+    assert answer["details"] == {"quality": [{"text": TEXT, "translation": TEXT, "quality": 0.5}]}
+    assert "quality" not in _calibrated_answer(calibrated)
